@@ -252,9 +252,9 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def assess_loss(self, ledger_id: int, *, password: bytes = b"") -> LossAssessment:
         """Reports what would be discarded if `accept_loss` closed the ledger at the end of its surviving entries.
 
-        For a ledger whose end cannot be proven. Changes nothing. Raises LedgerError if nothing has to be discarded,
-        because the ledger can be recovered or a live bookie may still prove its end; LedgerClosed, NoSuchLedger,
-        Unauthorized, MetadataUnavailable.
+        Intended for a ledger whose end cannot be proven. Changes nothing. Raises LedgerError if nothing has to be
+        discarded, because the ledger can be recovered or a live bookie may still prove its end; LedgerClosed,
+        NoSuchLedger, Unauthorized, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
@@ -325,13 +325,13 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def size_steps(
         self, record: LedgerRecord, *, step_bytes: int, first_entry: int = 0, last_entry: int | None = None
     ) -> list[SizeStep]:
-        """Estimates how the bytes of a closed ledger are distributed over its entries, for splitting it into equal
-        parts.
+        """Estimates how the bytes of a closed ledger are distributed over its entries, so that it can be split into
+        parts of equal size.
 
         Returns ascending pairs (entry, bytes before it), from (first_entry, 0) to the entry after `last_entry` (by
         default the ledger's last entry), about `step_bytes` apart if bookies report their holdings. Bytes that are not
-        reported are assumed to be spread evenly, so a failed bookie does not make this call fail. Raises ValueError for
-        a ledger that is not closed, or a range outside it.
+        reported are assumed to be spread evenly, so a failed bookie does not make this call fail. Raises ValueError if
+        the ledger is not closed, or if the range is not within the ledger.
         """
         first, last = measured_entries(record, first_entry, last_entry, step_bytes)
         cluster = await self._connected()
@@ -346,10 +346,10 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
 
         Raises NoSuchLedger, Unauthorized for a wrong password or certificate, or LedgerRecoveryFailed if the ledger
         cannot be closed; in these cases nothing is deleted. `force` deletes the ledger without recovery, for use when
-        its bookies are lost: until the bookies collect garbage, a live writer may still have entries confirmed that
-        cannot be read. With `password_is_lost`, no password is needed and nothing is recovered; this requires an
-        admin's certificate if the cluster uses certificates. Otherwise the ledger's owner may delete it, and so may a
-        caller who knows its password. Raises LedgerInLog, LedgerError if the record keeps changing,
+        its bookies are lost: until the bookies collect garbage, appends of a live writer may still be confirmed,
+        although their entries cannot be read. With `password_is_lost`, no password is needed and nothing is recovered;
+        this requires an admin's certificate if the cluster uses certificates. Otherwise the ledger's owner may delete
+        it, and so may a caller who knows its password. Raises LedgerInLog, LedgerError if the record keeps changing,
         MetadataUnavailable.
         """
         cluster = await self._connected()
@@ -382,7 +382,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Raises ClientClosed in place of other errors if the client was closed in the meantime."""
+        """If the block raises an error and the client has been closed by then, raises ClientClosed in its place."""
         try:
             with metadata_errors():
                 yield

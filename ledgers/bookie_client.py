@@ -44,7 +44,7 @@ class LaneTerms:
 
 
 class LaneListener(Protocol):
-    """Callbacks for the outcome of entries sent on a lane. None is called after `failed` or `refused`."""
+    """Callbacks for the outcome of entries sent on a lane. No callback follows `failed` or `refused`."""
 
     def acked(self, through: int) -> None:
         """Called when everything sent on the lane through entry `through` is on the bookie's disk."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ENTRY_OVERHEAD_BYTES = 256
-"""Memory used by an unconfirmed entry in addition to its payload: future, id, digest. Limits the number of such
-entries."""
+"""Memory used by an unconfirmed entry in addition to its payload: future, id, digest. Counting it toward the limit of
+unconfirmed bytes also limits the number of such entries."""
 
 
 class Entry(NamedTuple):

@@ -72,7 +72,7 @@ class NoSuchLedger(NotFound, LedgerError):
 
 
 class LedgerExists(AlreadyExists, LedgerError):
-    """The chosen ledger id is or was taken. Choose another, or let the client choose."""
+    """A ledger with the chosen id exists, or existed before. Choose another id, or let the client choose."""
 
     def __init__(self, ledger_id: int) -> None:
         super().__init__(f"ledger {ledger_id} exists or existed; ids are never reused: choose another")
@@ -92,7 +92,8 @@ class NoSuchEntry(OutOfRange, LedgerError):
 
 
 class Unconfirmed(LedgerError):
-    """Base of errors that end a writer; `first_unconfirmed` is the first unconfirmed entry, or a log's position."""
+    """Base of errors that end a writer. `first_unconfirmed` is the first entry of a ledger, or the first position of a
+    log, that is not confirmed."""
 
     first_unconfirmed: int | None = None
     counts = "entry"

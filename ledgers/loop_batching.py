@@ -45,15 +45,15 @@ class LoopBatching:
             self._sends.popleft()()
 
     def of_thread(self, work: Work) -> Work:
-        """Queues work from another thread, and returns a function for the loop to call, which does all such work and
-        sends."""
+        """Queues work from another thread, and returns a function for the loop to call. That function does all work
+        queued in this way, and then sends."""
         self._takes.append(work)
         return self._end
 
     def _ask(self) -> None:
         if not self._is_asked_for:
             self._is_asked_for = True
-            if self._loop is None:  # looking it up is a system call
+            if self._loop is None:  # kept, because looking it up takes a system call
                 self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self._end)
 

@@ -40,8 +40,8 @@ LastWork = Callable[[], Coroutine[Any, Any, None]]
 _unused_loops: list[asyncio.AbstractEventLoop] = []
 """Event loops of closed clients, kept for reuse: as many as there were clients open at once.
 
-gRPC reports cancelled calls to their loop even after the client is closed; if that loop is closed, it logs an error in
-the middle of another client's work. It also keeps every loop it has used for as long as any client is open.
+gRPC reports cancelled calls to their loop even after the client is closed; if that loop is closed, gRPC logs an error
+in the middle of another client's work. gRPC also keeps every loop it has used for as long as any client is open.
 """
 
 
@@ -68,7 +68,7 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class _Call(Generic[T]):
-    """A coroutine on the loop that one other thread waits for.
+    """A coroutine that runs on the loop while one other thread waits for it.
 
     A signal handler may raise at any point during that wait. Therefore the wait uses a lock that no other thread
     acquires: a condition might stay locked after an exception, and the loop would then wait for it.
@@ -82,7 +82,8 @@ class _Call(Generic[T]):
         self._running.acquire()
 
     def result(self) -> T:
-        """Waits for the result; called once, by the other thread. Raises the coroutine's error or CancelledError."""
+        """Waits for the result; called once, by the thread that started the call. Raises the coroutine's error or
+        CancelledError."""
         while not self._running.acquire(timeout=SIGNAL_SECONDS_MAX):
             pass
         if self._task is None or not self._task.done() or self._task.cancelled():
@@ -137,7 +138,8 @@ class LoopThread(NotPickled):
         """Makes the thread do the last work and end, with a ResourceWarning, once neither the client nor any of its
         handles refers to this object. Never waits."""
         self._forgotten = weakref.finalize(self, _end_forgotten, self._loop, self._home, last_work, owner)
-        self._forgotten.atexit = False  # it never waits, and at exit the thread is about to be stopped
+        # Useless at exit: the finaliser does not wait for the thread, which is about to be stopped.
+        self._forgotten.atexit = False
         self._last_work = last_work
         _unclosed.add(self)
 
@@ -191,7 +193,7 @@ class LoopThread(NotPickled):
             raise
         finally:
             self._waited_for.discard(call)
-            del call  # a raised exception refers to this frame, and the frame to the call
+            del call  # a raised exception refers to this frame, which must not keep the call alive
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Starts a coroutine on the loop; returns its future at once. Raises ClientClosed, ClientForked."""
@@ -252,7 +254,7 @@ class LoopThread(NotPickled):
     def _end_source(self, source: PageSource[Any]) -> None:
         self._sources.discard(source)
         task = self._loop.create_task(source.end())
-        self._ending.add(task)  # the loop alone would not keep it alive
+        self._ending.add(task)  # the loop keeps only a weak reference to it
         task.add_done_callback(self._ending.discard)
 
     async def _close(self, last_work: LastWork) -> None:
@@ -281,7 +283,7 @@ getattr(threading, "_register_atexit", atexit.register)(_close_at_exit)
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     """Runs the loop, then cancels the tasks left on it; the main function of the thread. The thread that calls `close`
-    may run a loop of its own, so the tasks are cancelled here."""
+    may be running another event loop, so the tasks are cancelled here."""
     loop.run_forever()
     left = asyncio.all_tasks(loop)
     for task in left:

@@ -75,5 +75,5 @@ def require_our_own(*packages: str) -> None:
 def _spec(package: str) -> ModuleSpec | None:
     try:
         return find_spec(package)
-    except ValueError:  # an imported module with that name does not reveal its origin
+    except ValueError:  # a module of that name is already imported, and does not reveal its origin
         return None

@@ -44,15 +44,15 @@ class Conflict:
 
 
 async def missing_record_error(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
-    """Returns the error for a ledger without a record: metadata that is older than the bookies' entries may lack newer
-    ledgers (rule W8). Raises MetadataError."""
+    """Returns the error for a ledger without a record. The ledger may exist nevertheless, because metadata that is
+    older than the bookies' entries may lack newer ledgers (rule W8). Raises MetadataError."""
     return await _unless_held(ledgers.store, f"ledger {ledger_id}") or NoSuchLedger(ledger_id)
 
 
 async def lost_record_error(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
-    """Returns the error for a ledger that existed but has no record now. A deletion would have left a tombstone or a
-    higher end of the retired ids; if there is neither, the store went back, even if no bookie has noticed yet. Raises
-    MetadataError."""
+    """Returns the error for a ledger that existed but has no record now. A deletion would have left a tombstone, or
+    would have moved the end of the retired ids beyond this ledger's id. If neither is the case, the store went back to
+    an older state, even if no bookie has noticed yet. Raises MetadataError."""
     error = await missing_record_error(ledgers, ledger_id)
     has_no_trace = isinstance(error, NoSuchLedger) and await ledgers.tombstone(ledger_id) is None
     if has_no_trace and ledger_id >= await retired_end(ledgers.store):
@@ -75,7 +75,7 @@ async def _unless_held(store: MetadataStore, what: str) -> MetadataWentBack | No
 
 def check_not_older(what: str, found: int, expected: int) -> None:
     """Raises MetadataWentBack if a record's version is lower than the version known before, which is only possible if
-    the store went back."""
+    the store went back to an older state."""
     if found < expected:
         raise metadata_went_back_error(
             f"has {what} at version {found}, which was at version {expected} before"
@@ -118,8 +118,8 @@ async def change_record(
     """Performs one compare-and-swap, and resolves an ambiguous outcome (rule M1). A change that closes the ledger also
     records the time.
 
-    With `unless_held`, returns LedgerRecoveryFailed and changes nothing as long as metadata that went back has not been
-    accepted.
+    With `unless_held`, returns LedgerRecoveryFailed and changes nothing while the metadata is in an older state that
+    has not been accepted.
     """
     if record.is_closed and not record.closed_ms:
         record = replace(record, closed_ms=time.time_ns() // 1_000_000)

@@ -11,8 +11,8 @@ from ..loop_thread import LoopThread
 
 
 class BackPressure:
-    """Counts the bytes that were handed over but not yet taken in, and the bytes that may still be handed over before
-    the pending bytes are counted again.
+    """Counts the bytes that callers have handed to the loop's thread but that it has not taken in yet, and the bytes
+    that may still be handed over before the pending bytes are counted again.
 
     Callers hold `lock`, the lock of the condition `changed`, from `wait_while_full` to `enter`.
     """
@@ -54,7 +54,7 @@ class BackPressure:
             self.changed.notify_all()
 
     def wake(self) -> None:
-        """Wakes waiting callers after any other change."""
+        """Wakes waiting callers after any change that `leave` does not report."""
         with self.lock:
             self.free_bytes = 0
             self.changed.notify_all()

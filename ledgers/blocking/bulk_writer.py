@@ -1,7 +1,7 @@
 """Base class of the blocking writers that assign ids in order: appends are handed to the loop's thread in bulk.
 
 Entries appended while the loop is busy become one batch. Callbacks of the futures run on the loop's thread. On that
-thread, an append is taken in only if there is room, and nothing may wait.
+thread, an append is accepted only if there is room, because no call may wait there.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class AppendResult(Future[int]):
     work as usual.
     """
 
-    # Class attributes until completion: a future is made for every append, and most are only
-    # asked for their result.
+    # These are class attributes until completion, to make futures cheap: there is one for every append, and most
+    # are only asked for their result.
     _state = PENDING
     _result: int | None = None
     _exception = None
@@ -70,8 +70,8 @@ class AppendResult(Future[int]):
         return self._appender.condition
 
     def done(self) -> bool:
-        """Does the same as `Future.done`. Reads the state without the lock, which is safe because the state is one word
-        and never goes back."""
+        """Does the same as `Future.done`. Reads the state without the lock, which is safe because the state is a single
+        reference, and a future that is done stays done."""
         return self._state not in (PENDING, RUNNING)
 
     def result(self, timeout: float | None = None) -> int:
@@ -102,7 +102,7 @@ class AppendResult(Future[int]):
 def complete_together(
     condition: threading.Condition, answered: Sequence[tuple[int, Sequence[AppendFuture]]]
 ) -> None:
-    """Completes these runs of one writer's futures (`Complete`), and wakes all waiters once.
+    """Completes these runs of one writer's futures (see `Complete`), and wakes all waiters once.
 
     Cancelled futures stay cancelled. Callbacks run once all futures are done.
     """
@@ -138,7 +138,7 @@ class PayloadBatch(Protocol[C]):
 
 @dataclass(slots=True)
 class AppendRun(Generic[R]):
-    """Consecutive single entries, each with the future of its id. If no caller waits for them, no entry has a
+    """Consecutive single entries, each with a future that returns its id. If no caller waits for them, no entry has a
     future."""
 
     payloads: list[R] = field(default_factory=list)
@@ -149,7 +149,7 @@ class AppendRun(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class QueuedBatch(Generic[R]):
-    """A batch, and the future of its last id."""
+    """A batch, and a future that returns its last id."""
 
     batch: PayloadBatch[R]
     future: Future[int] | None
@@ -236,11 +236,11 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
 
     @property
     def failure(self) -> LedgerError | None:
-        """The error that ended this writer; None while it is usable, and if it was closed."""
+        """The error that ended this writer; None if the writer is still usable, or if it was closed."""
         return self._twin.failure
 
     def _append_one(self, record: R, size_bytes: int) -> Future[int]:
-        """Takes in one record, waiting for room if necessary."""
+        """Queues one record, after waiting for room if necessary."""
         self._thread.check_open()
         future, counted = AppendResult(self._appender), size_bytes + ENTRY_OVERHEAD_BYTES
         room = self._room
@@ -248,21 +248,21 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
             if room.free_bytes <= 0 or not self._is_taking_due or self._twin.has_ended:
                 room.wait_while_full(self._free_bytes)
                 self._take_soon()
-            room.handed_bytes += counted  # `enter`, inlined
+            room.handed_bytes += counted  # the same as `enter`, inlined to save a call
             room.free_bytes -= counted
             self._next_entry += 1
             self._handed.add(record, size_bytes, future)
         return future
 
     def _append_all(self, batch: PayloadBatch[R]) -> range:
-        """Takes in a batch at once, and waits until the whole batch is confirmed."""
+        """Queues an entire batch at once, and waits until all of its records are confirmed."""
         self._thread.check_open()
         with self._room.lock:
             first, future = self._add_all(batch)
         return range(first, first if future is None else future.result() + 1)
 
     def _add_all(self, batch: PayloadBatch[R]) -> tuple[int, Future[int] | None]:
-        """Takes in a batch. Returns the first id and the future of the last one, which is None for an empty batch.
+        """Queues a batch. Returns the first id and the future of the last one, which is None for an empty batch.
         Callers hold the lock."""
         self._room.wait_while_full(self._free_bytes)
         first, count = self._next_entry, len(batch.payloads)
@@ -274,7 +274,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
         return first, future
 
     def _append_now(self, record: R, size_bytes: int, of: str) -> int:
-        """Takes in one record, or raises WriterFull."""
+        """Queues one record, or raises WriterFull."""
         self._thread.check_open()
         with self._room.lock:
             self._twin.raise_if_ended()
@@ -285,18 +285,19 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
             return self._next_entry - 1
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Calls a method of the twin, which first takes in everything that was handed over before."""
+        """Calls a method of the twin, after the twin has taken in everything that was handed over before."""
         return self._thread.run(partial(self._after_taking, call))
 
     def _hand_over(self, entries: int, size_bytes: int) -> None:
-        """Counts entries that are being handed over, and schedules taking them in. Callers hold the lock, which orders
-        the ids."""
+        """Counts entries that are about to be queued, and makes sure that the loop's thread will take them in. Callers
+        hold the lock, which determines the order of the ids."""
         self._take_soon()
         self._next_entry += entries
         self._room.enter(size_bytes)
 
     def _take_soon(self) -> None:
-        """Schedules taking in everything that has been handed over by then. Raises the error that ended the writer."""
+        """Makes sure that the loop's thread will soon take in everything queued by then. Raises the error that ended
+        the writer."""
         failure = self._twin.failure
         if failure is not None:
             raise failure

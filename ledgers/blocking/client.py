@@ -201,8 +201,8 @@ class Salvage(BlockingFacade[aio.Salvage]):
     Created by `LedgerClient.salvage_ledger`; may be used from several threads. Each entry is verified by its digest.
     Entries after `proven_through`, the last entry that is proven to be confirmed, are included, although they may not
     be part of the ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced
-    or changed. `silent`: bookies of the ledger, or named by the caller, that could not be asked, or stopped answering
-    at some entry, with the reason.
+    or changed. `silent` lists bookies that could not be asked, or that stopped answering at some entry, each with the
+    reason.
     """
 
     @property
@@ -222,8 +222,8 @@ class Salvage(BlockingFacade[aio.Salvage]):
 
     @property
     def unsure(self) -> list[str]:
-        """Bookies that answered but cannot rule out that there are further entries; complete once all parts have been
-        yielded."""
+        """Bookies that answered but cannot rule out that there are further entries. The list is complete once all parts
+        have been yielded."""
         return self._twin.unsure
 
     parts = iterating(aio.Salvage.parts)

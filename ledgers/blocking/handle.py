@@ -64,7 +64,7 @@ class ClosedOnExit(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and not self._thread.is_here:
-            return  # a forked child leaves the block; the handle belongs to the parent
+            return  # a forked child leaves the block, but the handle belongs to the parent process
         if isinstance(error, LedgerError):
             with suppress(LedgerError):  # the block already raises the error
                 self.close()
@@ -91,5 +91,6 @@ class BlockingHandle(ClosedOnExit, BlockingFacade[H]):
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry that this handle knows to be confirmed with all before it; −1 before the first."""
+        """The last entry that this handle knows to be confirmed together with all entries before it; −1 if there is
+        none."""
         return self._twin.last_add_confirmed

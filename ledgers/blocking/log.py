@@ -142,7 +142,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
                     self._room.changed.notify_all()
                 yield
         except SequenceTooOld as error:
-            # Without this wait, the error might report a record that is never stored.
+            # Wait until the record that the error reports is confirmed; otherwise it might never be stored.
             self.confirmed(error.last_position)
             raise
 

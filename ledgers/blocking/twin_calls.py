@@ -25,8 +25,9 @@ Page = TypeVar("Page")
 class PagedIterator(chain[T]):
     """Yields the items of pages. Python code runs once per page, not once per item.
 
-    Calling `close` (or using `contextlib.closing`) or dropping the last reference ends the iteration early, and
-    promptly frees the resources that it holds at bookies and in memory, without waiting for that.
+    Calling `close` (or using `contextlib.closing`), or dropping the last reference, ends the iteration early. The
+    resources that the iteration holds at bookies and in memory are then freed promptly, but the caller does not wait
+    for this.
     """
 
     _pages: Generator[object, None, None]
@@ -91,7 +92,7 @@ def waiting_for(
 def opening(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], face: Callable[[LoopThread, T], B]
 ) -> Callable[Concatenate[Any, P], B]:
-    """Returns a method that waits for the twin's call and returns the facade of its result."""
+    """Returns a method that waits for the twin's call and returns a blocking facade of the result."""
     wait = waiting_for(method)
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> B:

@@ -47,7 +47,7 @@ which bookies have a tighter limit. No more frames are added to a message once t
 
 SMALL_MESSAGES_MAX = 2
 """Maximum number of messages in flight that were not full. At the limit, frames accumulate until a message is answered
-or they fill one."""
+or until there are enough frames to fill a message."""
 
 NOTE_DELAY_SECONDS_MAX = 0.2
 """Maximum time before notes of ledgers that have ended are sent to the bookie, unless a message is sent earlier."""

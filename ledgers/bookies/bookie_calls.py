@@ -24,11 +24,13 @@ from ..errors import BookieUnavailable
 from .dialing import Dial, goodbye
 
 REPORT_SHARE = 2
-"""Divisor of the window: processed bytes are reported once they reach this fraction of it, before the bookie stalls."""
+"""Determines when processed bytes are reported to the bookie: at the latest when they amount to the window divided by
+this number, so that the bookie does not stall."""
 
 
 class ScanStream:
-    """The queue of one scan, on one event loop. Queue and reader hold at most the scan's window, or one page."""
+    """The queue of one scan, on one event loop. Together, the queue and its reader hold at most the scan's window, or
+    one page."""
 
     def __init__(self, request: ScanRequest) -> None:
         window, page = request.window_bytes, request.page_bytes
@@ -66,8 +68,8 @@ class ScanStream:
         return body
 
     def bytes_to_report(self) -> int | None:
-        """Returns the number of bytes taken so far if it should be reported now, otherwise None. All bytes taken count
-        as processed."""
+        """Returns the total number of bytes taken since the scan began if it should be reported now, otherwise None.
+        All bytes taken count as processed."""
         if self._taken_bytes - self._reported_bytes < self._report_bytes_min:
             return None
         self._reported_bytes = self._taken_bytes

@@ -57,7 +57,7 @@ Reply = TypeVar("Reply")
 
 
 class Maintenance:
-    """Opens a separate channel for each request, because requests are rare.
+    """Sends maintenance requests to bookies. Each request has a separate channel, because such requests are rare.
 
     With certificates, the bookie's certificate must name the host to which the request is sent, as gRPC requires.
     """
@@ -177,9 +177,10 @@ class ConnectedBookies:
         return max((one.heard_at for one in known if one is not None), default=-math.inf)
 
     async def info(self, bookie: BookieRef) -> InfoReply:
-        """Asks the bookie for its state. Raises BookieUnavailable, including when another incarnation answers.
+        """Asks the bookie for its state. Raises BookieUnavailable.
 
-        If another incarnation answers at the known address, looks up the address once more.
+        If another incarnation answers at the known address, looks up the address and asks once more. If the answer is
+        again from another incarnation, raises BookieUnavailable.
         """
         reply = await self._info(bookie)
         if reply.incarnation != bookie.incarnation:

@@ -25,7 +25,7 @@ reading their log. After an outage of the metadata, bookies register within a th
 s for a new segment."""
 
 REGISTRATION_LOOK_SECONDS = 0.2
-"""Interval at which these bookies are checked during the wait."""
+"""Interval at which the creation of a ledger checks for the bookies that it is waiting for."""
 
 
 async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
@@ -75,7 +75,7 @@ async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _EnsembleSe
     rejected = {r.bookie.bookie_id: NOT_WRITABLE for r in listed.bookies if not r.writable}
     candidates = [r for r in listed.bookies if r.writable]
     search = _EnsembleSearch(shape, domains_min, gaps_max, listed.bookies, rejected)
-    for avoids in (True, False):  # all bookies of a domain may have failed lately
+    for avoids in (True, False):  # every bookie in a fault domain may have failed recently
         search.living = await choose_alive(
             cluster,
             candidates,
@@ -132,7 +132,7 @@ class _EnsembleSearch:
         return Fragment(0, tuple(ensemble), lacking=lacking, number=1)
 
     def may_be_completed(self, expected: Sequence[Expected], gone: Collection[BookieRef]) -> bool:
-        """Returns whether there would be enough bookies once those that may soon be available are."""
+        """Returns whether there would be enough bookies if every bookie that may soon be available became available."""
         soon = sum(not one.is_in_maintenance and one.bookie not in gone for one in self._away(expected))
         soon += sum(one.bookie in self.starting for one in expected)
         return soon > 0 and len(self.living) + soon >= self.living_min

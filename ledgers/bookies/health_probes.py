@@ -41,8 +41,8 @@ async def choose_alive(
 
     Adds to `rejected` why each other candidate is not used, and to `starting` the bookies that will be available soon.
     Once `needed` candidates have answered, does not wait for slow ones. Bookies that failed lately are probed last;
-    without `avoids` they are probed like all others. Probes in parallel as many candidates as are missing. A candidate
-    that does not answer is remembered as failed, so that it does not delay the next call.
+    without `avoids` they are probed like all others. Probes as many candidates at the same time as are still needed. A
+    candidate that does not answer is remembered as failed, so that it does not delay the next call.
     """
     avoided = cluster.failed_lately if avoids else frozenset
     search = _ProbeSearch(cluster, candidates, beside, rejected, avoided, starting)
@@ -79,8 +79,8 @@ class _ProbeSearch:
         self._slow: set[asyncio.Task[bool]] = set()
 
     def goes_on(self, count: int) -> bool:
-        """Takes or probes as many candidates as are missing. Returns False when enough have been found, or when all
-        have answered and none is left to probe."""
+        """Takes or probes as many candidates as are still needed. Returns False when enough have been found, or when
+        all candidates have answered and none is left to probe."""
         missing = count - len(self.alive) - len(self._asked.keys() - self._slow)
         chosen = placement.choose(
             self._left,

@@ -1,5 +1,5 @@
-"""The note about a ledger that the bookies of its lanes need: the one for its last fragment, encoded once for all of
-them."""
+"""The note about a ledger that is sent to bookies on the ledger's lanes. It describes the last fragment, and is encoded
+only once for all of these bookies."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PipelineEvents(Protocol):
-    """The pipeline's events, which a shell receives from lanes; the shell performs the effects that result."""
+    """The events of the append pipeline that lanes report to a shell, which performs the resulting effects."""
 
     def acked(self, lane: int, through: int) -> None: ...
     def written(self, lane: int, through: int) -> None: ...

@@ -107,7 +107,7 @@ class QueuedLane:
         listener = self._listener
         self.close()
         if listener is not None:
-            # Called later: the listener's machine may be in the middle of the step that sent the entries.
+            # Called later, because the listener's machine may be in the middle of the step that sent the entries.
             asyncio.get_running_loop().call_soon(listener.failed, why)
 
     def _fall_behind(self, why: str) -> None:

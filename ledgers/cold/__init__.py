@@ -1,1 +1,1 @@
-"""Objects of an object store that hold closed ledgers: their format, and how they are read."""
+"""The objects in an object store that hold closed ledgers: their format, and how they are read."""

@@ -22,10 +22,10 @@ from .layout import FOOTER_BYTES, decode_block, index_bounds, read_index
 from .object_store import Objects, ObjectStores
 
 END_BYTES = 64 * 1024
-"""Bytes at the end of an object that are read first. They usually include the footer and the index."""
+"""Number of bytes at the end of an object that are read first. They usually include the footer and the index."""
 
 BLOCKS_AHEAD = 4
-"""Blocks that are fetched ahead of the block in use."""
+"""Number of blocks that are fetched ahead of the block in use."""
 
 CACHE_BYTES_MAX = 64 * 1024 * 1024
 """Size limit of a client's block cache for all ledgers that it reads from object stores, not counting the block in use.
@@ -90,7 +90,7 @@ class ColdReader:
                     except EntryUnreadable:
                         if not ahead:
                             raise
-                        may_go_ahead = False  # first yield the blocks before it; retry only when it is due
+                        may_go_ahead = False  # yield the earlier blocks first; retry when this one is due
                         break
                     ahead.append((coming, asyncio.create_task(self._block(coming))))
                     coming, may_go_ahead = stop, True
@@ -100,7 +100,7 @@ class ColdReader:
                 next_entry = page.last_entry + 1
                 yield page
                 if next_entry != min(last_entry + 1, ahead[0][0] if ahead else coming):
-                    # An entry is wrong: the next page begins with it and raises the error.
+                    # An entry of this block is invalid: the next page begins with it, and raises the error.
                     coming = next_entry
                     await end_tasks([task for _, task in ahead])
                     ahead.clear()

@@ -39,8 +39,8 @@ WORTH_IT = 0.9
 ZSTD_LEVEL = 1
 
 SAMPLE_BYTES = 512 * 1024
-"""Size of the sample of a block that is compressed first, to decide whether to compress the block: the beginning of
-each page."""
+"""Size of the sample that is compressed first, to decide whether to compress a block. The sample consists of the
+beginning of each page."""
 
 Pieces = Sequence[bytes | memoryview]
 """A block in pieces, which are written one after the other: joining them would copy all entries."""

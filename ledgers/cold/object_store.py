@@ -191,7 +191,8 @@ def _obstore() -> Any:
 
 
 def _options() -> dict[str, Any]:
-    """Returns the settings from the file, which are used in addition to the environment."""
+    """Returns the settings from the file that BOOKLEDGER_COLD_OPTIONS specifies, which are used in addition to the
+    environment."""
     path = os.environ.get(OPTIONS_FILE)
     if not path:
         return {}

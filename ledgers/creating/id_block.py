@@ -20,7 +20,7 @@ BLOCK_SECONDS_MAX = 10.0
 
 class IdBlock:
     """One client's block of ids. A client's ids increase, are never used twice, and may have gaps. If two clients have
-    blocks, the client with the older block may assign lower ids later."""
+    blocks, the client with the older block may assign its lower ids after the other client has assigned higher ones."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class IdBlock:
             is_old = now - self._taken_at > BLOCK_SECONDS_MAX
             if is_old or not self._ids:
                 size = 1 if is_old else min(BLOCK_IDS_MAX, self._size * 2)
-                self._ids.clear()  # must not be used if the next call finds a hold
+                self._ids.clear()  # the old ids must not be used if the next call finds a hold
                 self._ids.extend(await self._taken(size))
                 self._size, self._taken_at = size, now
             return self._ids.popleft()
@@ -46,5 +46,5 @@ class IdBlock:
         try:
             return await take_ledger_ids(self._store, size)
         except MetadataRestored:
-            await hold.check_accepted(self._store)  # its error has more detail if a restore was not finished
+            await hold.check_accepted(self._store)  # raises a more detailed error if a restore is unfinished
             raise

@@ -1,5 +1,5 @@
-"""A candidate's place in a queue: a key under a lease that is renewed, and whose expiry the candidate judges by its own
-clock."""
+"""A candidate's place in a queue: a key with a lease. The candidate renews the lease, and judges by its own clock
+whether the lease may have expired."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LOOK_SECONDS = 15.0
 
 
 class Place:
-    """A place in the queue. `lost` is set once the place is lost for any reason, and `why_lost` gives the reason.
+    """A place in the queue. `lost` is set when the place is lost for any reason, and `why_lost` gives the reason.
 
-    The place is lost once, by this process's clock, the lease may have expired in the store. A process that was stopped
-    learns this from `is_lost` as soon as it resumes; `lost` is set a moment later.
+    The place counts as lost as soon as the lease may have expired in the store, judging by this process's clock. A
+    process that was stopped learns this from `is_lost` as soon as it resumes; `lost` is set a moment later.
     """
 
     def __init__(self, candidates: CandidateStore, held: HeldKey) -> None:

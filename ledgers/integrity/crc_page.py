@@ -8,9 +8,9 @@ following entry: if the digest is correct, the register continues with that star
 the start value of the first entry must then arrive at the digest of the last.
 
 One wrong entry always changes the result, because advancing the register loses no information. Several wrong entries
-could cancel out with a probability of about one in 2**31, about as often as one wrong entry has the right CRC. That
-argument requires bytes between them: an empty entry does not advance the register, and entire runs of wrong digests
-cancel out. This module therefore does not check pages that contain an empty entry.
+could cancel out with a probability of about one in 2**31, about as often as one wrong entry has the right CRC. This
+estimate requires bytes between the wrong entries: an empty entry does not advance the register, so entire runs of wrong
+digests would cancel out. This module therefore does not check pages that contain an empty entry.
 """
 
 from __future__ import annotations

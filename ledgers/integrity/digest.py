@@ -29,7 +29,8 @@ _CRC = struct.Struct("<I")
 _LAC = struct.Struct("<qq")
 
 PAGE_ENTRIES_MIN = 64
-"""From this number of entries on, digests are checked in a single pass; smaller numbers are checked one by one."""
+"""Minimum number of entries whose digests are checked in a single pass. Digests of fewer entries are checked one by
+one."""
 
 
 class Digester(Protocol):

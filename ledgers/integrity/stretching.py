@@ -2,9 +2,9 @@
 
     password, salt ── scrypt ── secret ── the ledger's keys (`ledger_keys`)
 
-A guess takes about a fifth of a second on one core, and 32 MiB of memory. So does the first use of a password and salt
-in a process, which runs in a separate thread. The result is cached, and a process uses one salt for all its new
-ledgers.
+Each guess takes about a fifth of a second on one core, and 32 MiB of memory. The first use of a password and salt in a
+process takes just as much; it runs in a separate thread. The result is cached, and a process uses one salt for all its
+new ledgers.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class _Lane:
 
 
 class LaneTraces:
-    """A span for each batch on each lane of a ledger, until the bookie has it on disk.
+    """Creates a span for each batch on each lane of a ledger, which lasts until the bookie has the batch on disk.
 
     `parent_of` returns the trace context in which an entry was sent.
     """
@@ -131,8 +131,8 @@ def lanes_of_current(traces: ClientTraces, ledger_id: int) -> LaneTraces:
 
 
 class WriterTraces:
-    """A span for each batch of one writer, from when the batch is taken in until it is confirmed. Belongs to one event
-    loop."""
+    """Creates a span for each batch of one writer, which lasts from when the batch is taken in until it is confirmed.
+    Belongs to one event loop."""
 
     def __init__(self, traces: ClientTraces, ledger_id: int) -> None:
         self._tracer = traces.tracer

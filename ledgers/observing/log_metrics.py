@@ -23,7 +23,7 @@ from .client_metric_declarations import (
 
 
 class LogMetrics:
-    """Counts each batch once, never each record."""
+    """The metrics of a client's logs. They are updated once per batch, never per record."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         take_overs = LOG_TAKE_OVERS.counter_in(registry)
@@ -59,5 +59,5 @@ class LogMetrics:
     def consumes_no_more(self, log: str, cursor: str) -> None:
         """Removes the values of a consumer that has stopped, because they would be mistaken for current ones."""
         for gauge in (self._positions, self._lags):
-            with suppress(KeyError):  # it received no batch
+            with suppress(KeyError):  # the consumer received no batch
                 gauge.remove(log, cursor)

@@ -37,8 +37,8 @@ Transition = Callable[[LedgerRecord], LedgerRecord]
 
 
 async def change(cluster: Cluster, ledger_id: int, transition: Transition) -> LedgerRecord:
-    """Applies a pure function, which may raise an error, to a ledger's record. Refuses the change while the metadata
-    store is held back because it went back to an older state."""
+    """Applies a pure function, which may raise an error, to a ledger's record. Refuses the change if the metadata store
+    went back to an older state and is on hold for that reason."""
 
     async def attempt(found: VersionedRecord) -> LedgerRecord:
         wanted = transition(found.record)

@@ -16,7 +16,7 @@ from .offload import change, remove_unneeded
 
 
 async def recall(cluster: Cluster, ledger_id: int) -> LedgerRecord:
-    """Performs the next step. The ledger can be read at all times.
+    """Performs the next step of moving a ledger back to bookies. The ledger can be read at all times.
 
     The first step chooses bookies, and healing copies the ledger to them. Once all of them have the ledger, the next
     step removes the copy from the record and deletes its objects. An unfinished upload is cancelled. `cold` of the

@@ -115,7 +115,7 @@ class AppendPipeline:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Failures of those of the ensemble's bookies that have acknowledged nothing since they failed."""
+        """Failures by bookie, for bookies of the ensemble that have acknowledged nothing since they failed."""
         return self._positions.failures()
 
     @property
@@ -320,8 +320,8 @@ class AppendPipeline:
     # --- replacing bookies ------------------------------------------------------------------------
 
     def _look_for_replacements(self, beyond: frozenset[int] = frozenset()) -> list[AppendEffect]:
-        """Requests replacements, unless the only positions that need one are in `beyond`, for which none was found just
-        now."""
+        """Requests replacements if a position outside `beyond` needs one. The positions in `beyond` are those for which
+        no replacement was found just now."""
         wanting = self._positions.wanting()
         if self.phase is not Phase.WRITING or self._asked or self._close_asked or not wanting.keys() - beyond:
             return []
@@ -381,7 +381,7 @@ class AppendPipeline:
         return [ChangeRecord(self.closed_record())]
 
     def closed_record(self) -> LedgerRecord:
-        """Returns the ledger's record, closed at the LAC, including the entries that its copies may lack."""
+        """Returns the ledger's record, closed at the LAC. It states which entries the copies may lack."""
         closed = self.record.closed(self.last_add_confirmed, self.confirmed_length)
         return self._shortfall.update_record(closed, self._positions.acked(), self.last_add_confirmed)
 

@@ -10,8 +10,8 @@ EPISODE_SECONDS = 1.0
 """Failures closer together than this count as one, because every ledger notices the same broken connection."""
 
 QUARANTINE_FAILURES, QUARANTINE_WINDOW_SECONDS = 3, 300.0
-"""A bookie with this number of failures within this window is quarantined: a restart counts as one failure, a flapping
-host causes many."""
+"""A bookie with this number of failures within this window of seconds is quarantined. A restart counts as one failure,
+whereas a flapping host causes many."""
 
 
 class HealthConfig(Protocol):
@@ -59,7 +59,7 @@ class BookieFailureHistory:
         `failed_bookie_seconds`."""
         oldest = now - self._config.failed_bookie_seconds
         self._slow_at = {bookie: at for bookie, at in self._slow_at.items() if at > oldest}
-        return self.avoided(now) | frozenset(self._slow_at)  # with keys() it would be a set
+        return self.avoided(now) | frozenset(self._slow_at)  # a union with keys() would be a plain set
 
     def avoided(self, now: float) -> frozenset[BookieRef]:
         """Returns the bookies to avoid at this time; forgets older failures."""

@@ -1,4 +1,5 @@
-"""The verified copies that bookies return, and the conclusions that fenced bookies allow about entries (R3, R6)."""
+"""The verified copies of entries that fenced bookies return, and the conclusions that their answers allow about each
+entry (R3, R6)."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ EVER = 1
 
 
 def why_held_elsewhere(record: LedgerRecord) -> str:
-    """Returns the reason why a ledger is not closed if its record names bookies that hold entries it does not assign to
-    them, and the remedy."""
+    """Returns the error text for a record that names bookies holding entries which the record does not assign to them:
+    why its ledger is not closed, and the remedy."""
     return (
         "bookies hold entries of the ledger that its record does not assign to them "
         f"({', '.join(map(str, record.also_at))}): "
@@ -44,8 +44,9 @@ def why_held_elsewhere(record: LedgerRecord) -> str:
 class Fencing:
     """The answers to fencing reads of the last-add-confirmed, by position.
 
-    `is_vouched_for`: a bookie has vouched that the metadata store has not gone back since the record was written.
-    `why_older`: the explanation if a bookie's note of the ledger proves that the store has gone back; otherwise "".
+    `is_vouched_for`: a bookie has vouched that the metadata store has not gone back to an older state since the record
+    was written. `why_older`: the explanation if a bookie's note of the ledger proves that the store has gone back to an
+    older state; otherwise "".
     """
 
     def __init__(self, record: LedgerRecord, digester: Digester) -> None:
@@ -71,7 +72,8 @@ class Fencing:
         return reply.status in BEHIND_A_FENCE and not self.vouches(reply)
 
     def vouches(self, reply: LacReply) -> bool:
-        """Returns whether this bookie vouches that the store has not gone back since the record was written."""
+        """Returns whether this bookie vouches that the store has not gone back to an older state since the record was
+        written."""
         return 0 < reply.vouched_since <= self._written_at
 
     def answered(self, position: int, reply: LacReply) -> None:

@@ -6,9 +6,9 @@
              entries found are written back to their complete write quorum with the recovery flag
     CLOSING  one compare-and-swap to CLOSED, including the ensemble changes made during recovery
 
-Recovery adds carry the last-add-confirmed statement that was found while fencing, unchanged (F5). A bookie counts as
-lacking an entry only if it says so with its fence durable; a timeout, damage, a wrong digest or limbo counts for
-neither side (F11, F12).
+Entries that are written back carry the last-add-confirmed statement that was found while fencing, unchanged (F5). A
+bookie counts as lacking an entry only if it says so with its fence durable; a timeout, damage, a wrong digest or limbo
+counts for neither side (F11, F12).
 
 Nothing is read before a fenced bookie vouches that the metadata has not gone back to an older copy of itself since the
 record was written (W8). A ledger is not closed on the basis of an outdated record: one that names bookies holding more
@@ -123,7 +123,7 @@ class Recovery:
         return self._read_more()
 
     def read_answered(self, position: int, reply: ReadReply) -> list[RecoveryEffect]:
-        """Handles a page that a bookie read with its fence durable."""
+        """Handles a page from a bookie, which read it after its fence had become durable."""
         assert self._reads is not None
         self._reads.answered(position, reply)
         return self._walk()
@@ -237,7 +237,7 @@ class Recovery:
             return []
         self.stage = Stage.CLOSING
         first, walked = self._last_fragment.first_entry, self._walked_from
-        # It is unknown which copies of confirmed entries before the walk an ack quorum has (rule W6).
+        # For the confirmed entries before the walk, it is unknown which bookies have a copy (rule W6).
         return [ChangeRecord(in_doubt(pipeline.closed_record(), first, walked - 1))]
 
     def changed(self, record: LedgerRecord) -> list[RecoveryEffect]:

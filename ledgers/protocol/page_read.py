@@ -1,7 +1,7 @@
 """Reads one page of entries, from one replica after another, as a pure machine with speculative reads.
 
-The page is a verified run of entries from `first_entry` on. A set of bookies that hold every entry of the range between
-them is asked at once (one bookie if the ledger is not striped). Their entries are verified and merged; the page is the
+The page is a verified run of entries from `first_entry` on. A set of bookies that together hold every entry of the
+range is asked at once (one bookie if the ledger is not striped). Their entries are verified and merged; the page is the
 run without a gap that starts at the first entry. If the first entry is missing, its other replicas are asked for it,
 until one returns it or all have answered.
 
@@ -140,7 +140,7 @@ class PageRead:
         return [position for position in self._preference(positions) if position not in self._asked]
 
     def _ask_cover(self) -> list[PageEffect]:
-        """Asks as few untried bookies as possible that between them hold all entries still unanswered."""
+        """Asks as few untried bookies as possible that together hold all entries still unanswered."""
         untried, missing = self._untried(range(len(self._names))), set(self._unanswered)
         asks: list[PageEffect] = []
         while useful := [position for position in untried if self._held(position, missing)]:

@@ -17,8 +17,8 @@ WAS_ABSENT = "was absent when the ledger was created"
 
 @dataclass(slots=True)
 class Position:
-    """`lane` is None while the position's bookie is failed. `behind`: why the bookie is being replaced although it
-    makes progress (rule W6).
+    """One position of the ensemble. `lane` is None while its bookie counts as failed. `behind`: why the bookie is being
+    replaced although it makes progress (rule W6).
 
     Entries through `acked_through` are on the bookie's disk, entries through `written_through` at least in its log.
     `failure` is the reason why the bookie failed, until it answers again. `on_trial`: the bookie was taken back after a
@@ -120,11 +120,11 @@ class Positions:
         return {n: position.acked_through for n, position in enumerate(self._positions)}
 
     def confirmed_through(self, last_pushed: int) -> int:
-        """Returns the last entry for which it and all entries before it are on the disks of an ack quorum."""
+        """Returns the last entry that, together with all entries before it, is on the disks of an ack quorum."""
         return self._striping.confirmed_through(list(map(_ACKED, self._positions)), last_pushed)
 
     def accepted_through(self, last_pushed: int) -> int:
-        """Returns the last entry for which it and all entries before it are in the logs of an ack quorum."""
+        """Returns the last entry that, together with all entries before it, is in the logs of an ack quorum."""
         return self._striping.confirmed_through(list(map(_WRITTEN, self._positions)), last_pushed)
 
     def failed(self) -> dict[int, str]:

@@ -8,7 +8,8 @@ from enum import Enum
 
 
 class Outcome(Enum):
-    """If several quorums must all be won, LOST takes precedence over PENDING, and PENDING over WON."""
+    """The result of a vote. If several quorums must all be won, LOST takes precedence over PENDING, and PENDING over
+    WON."""
 
     PENDING = "pending"
     WON = "won"

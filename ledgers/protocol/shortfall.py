@@ -34,7 +34,7 @@ class _Gap:
 
 
 class Shortfall:
-    """The entries that one writer's positions lack, and how many of those the record already states."""
+    """The entries that one writer's positions lack, and which of those entries the record already lists."""
 
     def __init__(self, striping: Striping, absent: Iterable[int] = ()) -> None:
         """`absent`: positions that lack every entry, according to the record (rule W9)."""

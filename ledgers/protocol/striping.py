@@ -71,7 +71,7 @@ class Striping:
         return EveryQuorum(self.absent_quorums)
 
     def confirmed_through(self, acked_through: Mapping[int, int] | Sequence[int], last_pushed: int) -> int:
-        """Returns the last entry for which it and all entries before it have an ack quorum.
+        """Returns the last entry such that this entry and each one before it have an ack quorum.
 
         `acked_through[position]`: the entry up to which that position has acknowledged every entry it holds.
         """

@@ -20,7 +20,7 @@ ENTRIES_A_TURN = 2 * 1024
 class PageFetcher:
     """Fetches pages of one ledger; records which bookies are slow, so that all of the client's readers ask them last.
 
-    Never asks the bookie `without` while it has this incarnation.
+    `without`: a bookie that is never asked while it has this incarnation.
     """
 
     def __init__(self, view: LedgerView, *, without: BookieRef | None = None) -> None:
@@ -33,8 +33,8 @@ class PageFetcher:
         empty.
 
         Raises EntryUnreadable or DigestMismatch if no replica returned the first entry, or NoSuchEntry if that entry is
-        not confirmed and every replica answers that it does not have it. Before it raises, it reads the metadata once
-        more, which may be outdated.
+        not confirmed and every replica answers that it does not have it. Before raising one of these errors, reads the
+        metadata again, because it may be outdated.
         """
         size = min(bytes_max or self._config.page_bytes, self._config.page_bytes)
         metrics, traces = self._view.cluster.metrics, self._view.cluster.traces
@@ -68,7 +68,7 @@ class PageFetcher:
                 return await self._view.in_object_store().page(first_entry, last_entry, bytes_max)
             except EntryUnreadable:
                 if self._view.record.has_no_ensembles:
-                    raise  # if the record has ensembles, bookies may hold the entries again
+                    raise  # otherwise, bookies may hold the entries again
         fragment = self._view.record.fragment_of(first_entry)
         last_there = self._view.last_entry_of_fragment(first_entry)
         last = last_entry if last_there is None else min(last_entry, last_there)

@@ -1,4 +1,4 @@
-"""Reads a range of entries: scans it if one bookie has all of it, otherwise prefetches windows in parallel.
+"""Reads a range of entries: scans it if one bookie has the entire range, otherwise prefetches windows in parallel.
 
 Read-ahead is bounded in bytes. A window is a part of the range that should amount to about one page. However large its
 entries turn out to be, at most one page of the window is in flight or waiting to be taken: the remainder is fetched
@@ -29,8 +29,8 @@ FIRST_WINDOW_ENTRIES = 256
 """Number of entries in a window while the size of entries is unknown."""
 
 WINDOWS_TOO_WIDE = 2
-"""If the remainder of a window spans more than this number of windows for entries of the size seen since, new windows
-are made."""
+"""If the remainder of a window would now be divided into more than this number of windows, because entries turned out
+to be larger than expected, all windows are replaced."""
 
 ENTRY_COLUMN_BYTES = 16
 """Minimum size of an entry in bytes in addition to its payload: id, length and digest."""

@@ -85,7 +85,8 @@ class ReadHandle:
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry that this handle knows to be confirmed with all before it; −1 before the first."""
+        """The last entry that this handle knows to be confirmed together with all entries before it; −1 if there is
+        none."""
         return self._view.last_add_confirmed
 
     def is_confirmed(self, last_entry: int) -> None:
@@ -234,8 +235,8 @@ class ReadHandle:
         Also ends when no entry has been confirmed for `timeout` seconds; check `is_closed` to distinguish the two
         cases. A `timeout` of 0 checks once and does not wait. Never fences. Raises NoSuchLedger if the ledger is
         deleted in the meantime, NoSuchEntry if it was closed before it reached `first_entry`, and MetadataUnavailable
-        when it can no longer be followed; otherwise raises as `read` does. In each case everything before has been
-        yielded, and a new `tail` may resume there.
+        when it can no longer be followed; otherwise raises as `read` does. In each case, all entries before that point
+        have been yielded, and a new `tail` may resume from there.
         """
         async with aclosing(self.tail_pages(first_entry, timeout=timeout)) as pages:
             async for columns in pages:

@@ -1,8 +1,9 @@
-"""Scans a range from one bookie that has all of it and streams page after page.
+"""Scans a range: one bookie that has the entire range streams it, page after page.
 
 A scan only makes reading faster and decides nothing. Its pages are verified, and must contain exactly the next entries,
-without a gap. If a page does not, or on a failure or a silence, the scan ends, and the rest of the range is read from
-another bookie, or page by page (`range_read`), which asks every replica before it reports an entry as unreadable.
+without a gap. If a page does not, or if the bookie fails or stays silent, the scan ends, and the rest of the range is
+read from another bookie, or page by page (`range_read`), which asks every replica before it reports an entry as
+unreadable.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class ScanRange:
 
 
 class Scanner:
-    """Scans one ledger. Never asks the bookie `without` while it has this incarnation."""
+    """Scans one ledger. `without`: a bookie that is never asked while it has this incarnation."""
 
     def __init__(self, view: LedgerView, without: BookieRef | None) -> None:
         self._view = view
@@ -150,7 +151,8 @@ class Scanner:
         return False
 
     def _verified(self, reply: ReadReply, first_entry: int, last_entry: int) -> Columns | None:
-        """Returns the verified entries without a gap that begin with the first one; None if there are none."""
+        """Returns the entries from `first_entry` on, up to the first gap; None if there are none, or if the digest of
+        any of them is wrong."""
         if reply.status is not Status.OK:
             return None
         columns = reply.columns.between(first_entry, last_entry).run_from(first_entry)

@@ -91,7 +91,7 @@ class SizeSteps:
         return steps_of(within, first, last + 1)
 
     def _fragments(self) -> Iterable[tuple[Fragment, int, int]]:
-        """Yields each fragment with the entry that follows it and its payload bytes."""
+        """Yields, for each fragment: the fragment, the entry after its end, and its payload size in bytes."""
         record = self._record
         fragments = record.fragments
         assert record.last_entry is not None and record.length_bytes is not None, "only closed ledgers"

@@ -49,7 +49,7 @@ REACHED_SECONDS_MAX = 5.0
 """Time limit for an answer that shows that a bookie can be reached."""
 
 ANY_VERSION = 0
-"""Version of a record that another program read; every version read later is newer than it."""
+"""Stands for the unknown version of a record that another program read; every version read later is newer than this."""
 
 
 class ClusterPeers:

@@ -1,8 +1,8 @@
 """Finds the copies of a ledger that bookies hold, entry by entry, whatever the ledger's record proves. A pure machine.
 
 It processes the ids in order. Bookies are asked one after the other, from the wanted entry on, until one returns a
-verified copy. If none does, the entries before the next one that any bookie has form a gap, which lists the bookies
-whose copy cannot be read and those that have no copy.
+verified copy. If none does, a gap begins, which ends before the next entry that any bookie has. The gap lists the
+bookies whose copy cannot be read and those that have no copy.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Gap:
 
 
 class HeldCopies:
-    """Goes through those of the entries `first_entry` … `last_entry` that any of these bookies has.
+    """Goes through the entries from `first_entry` to `last_entry` that at least one of these bookies has.
 
     `through`: missing entries up to this one are a gap, even after the last copy.
     """

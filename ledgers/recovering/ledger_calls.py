@@ -83,8 +83,8 @@ class LedgerCalls:
 class Holders:
     """Bookies that are asked for their copies of a ledger, whatever a quorum can prove.
 
-    `silent`: bookies that did not answer, or stopped answering at some entry, with the reason. `proven_through`: the
-    last entry that is proven to be confirmed by the record or by one of the bookies.
+    `silent` lists the bookies that did not answer, or that stopped answering at some entry, each with the reason.
+    `proven_through`: the last entry that is proven to be confirmed by the record or by one of the bookies.
     """
 
     def __init__(self, cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> None:
@@ -128,7 +128,8 @@ class Holders:
         return replicas
 
     async def _walk(self, copies: HeldCopies) -> AsyncGenerator[Columns | Gap, None]:
-        """Yields everything that the bookies have, in order and once: verified entries, and the gaps between them."""
+        """Yields everything that the bookies have, in order and without repetition: verified entries, and the gaps
+        between them."""
         while (step := copies.step()) is not None:
             if isinstance(step, Replica):
                 await self._read(step, copies.last_entry)

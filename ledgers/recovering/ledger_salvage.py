@@ -42,8 +42,8 @@ class Salvage(Holders):
     Created by `LedgerClient.salvage_ledger`; belongs to its event loop. Each entry is verified by its digest. Entries
     after `proven_through`, the last entry that is proven to be confirmed, are included, although they may not be part
     of the ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or
-    changed. `silent`: bookies of the ledger, or named by the caller, that could not be asked, or stopped answering at
-    some entry, with the reason.
+    changed. `silent` lists bookies that could not be asked, or that stopped answering at some entry, each with the
+    reason.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class Salvage(Holders):
 
     @property
     def unsure(self) -> list[str]:
-        """Bookies that answered but cannot rule out that there are further entries; complete once all parts have been
-        yielded."""
+        """Bookies that answered but cannot rule out that there are further entries. The list is complete once all parts
+        have been yielded."""
         return [] if self._copies is None else self._copies.unsure
 
     async def find_holders(self, bookies: Collection[str]) -> None:

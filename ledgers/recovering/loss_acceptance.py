@@ -1,5 +1,5 @@
-"""Closes a ledger whose end can no longer be proven, where its surviving bookies' entries end, by explicit order of an
-operator.
+"""Closes a ledger whose end can no longer be proven. By explicit order of an operator, it is closed where the entries
+on its surviving bookies end.
 
 1. `assess` only reads: it fences nothing, changes nothing, and reports what would be lost. It refuses if a recovery
    would succeed, or if a bookie is live that could still prove the end, because then no entry need be lost.
@@ -43,11 +43,11 @@ BY_CHARACTERS_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class LossAssessment:
-    """The consequences of accepting the loss of a ledger's lost bookies.
+    """What accepting the loss of a ledger's missing bookies would mean.
 
     `proven_through`: the last entry that is proven to be confirmed. `last_entry`: the entry at which the ledger would
     end. `missing`: the bookies of the last ensemble that do not answer, and whether each is lost or only away.
-    `unreadable`: number of entries before that end of which only the missing bookies have copies; they remain in the
+    `unreadable`: number of entries up to `last_entry` whose only copies are on missing bookies; they remain in the
     ledger, and can be read once one of these bookies is back. `behind`: the bookies' answers about the first entry that
     is neither proven nor present.
     """
@@ -105,8 +105,8 @@ async def _opened(cluster: Cluster, ledger_id: int, password: bytes) -> tuple[Ve
 
 
 async def _assessed(cluster: Cluster, end: Survivors) -> LossAssessment:
-    """Returns the assessment. Raises LedgerError if no loss need be accepted because the end can be proven, or because
-    a bookie is live that may prove the end, and with which the ledger's writer may continue."""
+    """Returns the assessment. Raises LedgerError if no loss need be accepted, either because the end can be proven, or
+    because there is a live bookie that may prove the end, and with which the ledger's writer may continue."""
     ledger_id = end.record.ledger_id
     if end.is_provable:
         raise LedgerError(

@@ -1,4 +1,4 @@
-"""Finds where the entries on the surviving bookies of a ledger's last ensemble end, whether that end is proven or not.
+"""Finds the end of the entries on the surviving bookies of a ledger's last ensemble, whether or not that end is proven.
 
 They end before the first entry of which no surviving bookie has a copy, and for which the answers do not show whether
 it was confirmed. A recovery (rule R3) fails there; `is_provable` states whether one would have succeeded.
@@ -27,7 +27,8 @@ from .held_copies import ENTRY_ID_MAX, Gap, HeldCopies
 from .ledger_calls import Holders
 
 GONE = (Status.WRONG_INCARNATION, Status.WRONG_IDENTITY)
-"""Status codes if the bookie named in the record no longer exists, or no longer has its entries of this ledger."""
+"""Status codes which show that the bookie named in the record no longer exists, or no longer has its entries of this
+ledger."""
 
 
 class Survivors(Holders):
@@ -36,7 +37,7 @@ class Survivors(Holders):
 
     `last_entry` and `length_bytes`: the end of the survivors' entries. `silent`: bookies that did not answer, and why;
     `gone`: silent bookies in whose place another bookie answers, or that hold a different ledger with this id.
-    `unreadable`: number of entries of the last fragment up to that end of which only the silent bookies have copies.
+    `unreadable`: number of entries in the last fragment, up to that end, whose only copies are on silent bookies.
     `behind`: each bookie's answer about the entry at which the walk ended. `is_provable`: a recovery with the same
     answers would close the ledger and lose nothing.
     """
@@ -118,8 +119,8 @@ class Survivors(Holders):
     # --- answers ------------------------------------------------------------------------------
 
     def _heard(self, bookie: BookieRef, reply: LacReply) -> None:
-        """Counts even a bookie in limbo as fenced, because its copies are verified; only the entries that it lacks
-        prove nothing."""
+        """Counts even a bookie in limbo as fenced, because its copies are verified. Only its statement that it lacks an
+        entry proves nothing."""
         if reply.latest is not None and reply.latest.is_ahead_of(self.record):
             raise LedgerRecoveryFailed(self.record.ledger_id, OLDER.format(bookie))
         if bookie in self._fragment.ensemble:

@@ -61,7 +61,8 @@ class AdvancedWriteHandle:
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry that this handle knows to be confirmed with all before it; −1 before the first."""
+        """The last entry that this handle knows to be confirmed together with all entries before it; −1 if there is
+        none."""
         return self._writer.last_add_confirmed
 
     @property
@@ -161,7 +162,7 @@ class AdvancedWriteHandle:
         self._send_due_entries()
 
     def _writer_moved(self) -> None:
-        if self._writer.has_ended:  # true also when closed with its client
+        if self._writer.has_ended:  # also if the client was closed
             self._fail_early()
         self._room.set()
         self.on_progress()
@@ -202,5 +203,5 @@ class AdvancedWriteHandle:
             del self._early[self._next]
             self._early_bytes -= len(payload) + ENTRY_OVERHEAD_BYTES
             self._next += 1
-            self._room.set()  # a different id now fills the gap
+            self._room.set()  # the call that fills the next gap may proceed
         self.on_progress()

@@ -11,7 +11,7 @@ from ..protocol.pending import batch_end
 
 
 class AppendBacklog:
-    """The entries appended between two loop iterations. They are counted until the machine has them."""
+    """The entries appended between two loop iterations. They count as waiting until the state machine has them."""
 
     def __init__(self) -> None:
         self.payloads: list[bytes] = []

@@ -100,8 +100,8 @@ class AppendFutures:
             self.last_run = []
 
     def flush(self, future: AppendFuture, through: int | None = None) -> None:
-        """Adds a future that completes together with all appends so far, or those through an entry. There must be at
-        least one such append."""
+        """Adds a future that completes together with all appends so far or, with `through`, together with the appends
+        through that entry. There must be at least one such append."""
         insort(
             self._flushes,
             (self._taken_through if through is None else through, future),
@@ -131,7 +131,7 @@ class AppendFutures:
         answered, runs = [], self._runs
         if (
             self.last_run and not runs and through == self._taken_through
-        ):  # all of them, as after a single append
+        ):  # all futures complete, as after a single append
             answered, self.last_run = [(self._counted_through + 1, self.last_run)], []
             self._counted_through = through
             return answered

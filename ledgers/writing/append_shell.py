@@ -128,7 +128,8 @@ class PipelineShell(Writer):
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry that this handle knows to be confirmed with all before it; −1 before the first."""
+        """The last entry that this handle knows to be confirmed together with all entries before it; −1 if there is
+        none."""
         return self._machine.last_add_confirmed
 
     @property
@@ -245,7 +246,7 @@ class PipelineShell(Writer):
                 observer.taken(columns)
             self._perform(self._machine.append(columns))
         if self._deferred_sync and self.pending_bytes > self.pending_bytes_max // 2:
-            self._perform(self._machine.force())  # memory for unsynced entries is bounded
+            self._perform(self._machine.force())  # unsynced entries stay in memory, which is bounded
 
     # --- events of lanes --------------------------------------------------------------------------
 

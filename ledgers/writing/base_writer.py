@@ -1,5 +1,5 @@
-"""The part that writers of ledgers and of logs have in common: their end, their limit, their waiters, and closing them
-with their client."""
+"""Base class of the writers of ledgers and of logs: how they end, when they are full, how callers wait for their
+appends, and how they are closed with their client."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Writer(ABC):
 
     @property
     def failure(self) -> LedgerError | None:
-        """The error that ended this writer; None while it is usable, and if it was closed."""
+        """The error that ended this writer; None if the writer is still usable, or if it was closed."""
         return self._finished.result() if self._finished.done() else None
 
     @property

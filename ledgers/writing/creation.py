@@ -103,7 +103,8 @@ async def _created(cluster: Cluster, record: LedgerRecord, *, is_chosen: bool) -
     except KeyExists:
         raise LedgerExists(record.ledger_id) from None
     if is_chosen and record.ledger_id < await retired_end(cluster.store):
-        # Checked only now: a tombstone is deleted only after that number was raised. This ledger is not yet in use.
+        # Checked after the creation, because a tombstone is deleted only after the end of the retired ids was raised.
+        # The new ledger is not yet in use, so it can be deleted.
         await cluster.ledgers.delete(created)
         raise LedgerExists(record.ledger_id)
     record_audit(Act.CREATE, who=cluster.who, ledger_id=record.ledger_id)
@@ -113,7 +114,8 @@ async def _created(cluster: Cluster, record: LedgerRecord, *, is_chosen: bool) -
 
 
 def _warn_of_absent(cluster: Cluster, record: LedgerRecord) -> None:
-    """Logs a warning, at intervals, because every new ledger may lack a bookie while it is away."""
+    """Logs a warning, at most once in BEGUN_WITHOUT_SECONDS_MIN, because every new ledger may lack a bookie while that
+    bookie is away."""
     suppressed = cluster.begun_without.admit(asyncio.get_running_loop().time())
     if suppressed is None:
         return

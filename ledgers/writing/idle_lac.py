@@ -8,7 +8,8 @@ from ..shared_timer import SharedTimer
 
 
 class IdleLac:
-    """Sends the LAC once if nothing was confirmed or appended between two checks, that is, within two intervals.
+    """Sends the LAC once if nothing was confirmed or appended between two checks, which is the case at most two
+    intervals after the last confirmation.
 
     Sends it again when a bookie joins, because that bookie receives no frame of confirmed entries.
     """
@@ -50,7 +51,7 @@ class IdleLac:
         self._is_waiting = False
         if self._has_stopped or not self._is_idle():
             return
-        if self._seen != self._last_add_confirmed():  # the writer is busy, and idle only at this moment
+        if self._seen != self._last_add_confirmed():  # the writer is only momentarily idle
             self._wait()
             return
         self._sent_through = self._seen
