@@ -40,7 +40,7 @@ class QuantileWindow:
         self._slices: deque[_Slice] = deque(maxlen=SLICES + 1)
 
     def add(self, counted: Counter[int], now: float) -> None:
-        """Adds a count of latencies per bucket, all measured shortly before `now`."""
+        """Adds latencies, counted per bucket. All of them were measured shortly before `now`."""
         if not self._slices or now - self._slices[-1].began >= self._slice_seconds:
             self._slices.append(_Slice(now))
         self._slices[-1].classes.update(counted)

@@ -34,7 +34,7 @@ OP_BYTES_MAX = 50 * 1024 * 1024
 
 TERMINATOR = 0xFF
 PREALLOCATION_BYTES = 1024 * 1024
-"""A segment in progress is padded with terminators to a multiple of this."""
+"""A segment in progress is padded with terminators to a multiple of this number of bytes."""
 
 INVALID_TXID = -12345
 """Hadoop's value for "no transaction"."""

@@ -71,8 +71,8 @@ def written(me: Memory, segment: SegmentRecord) -> Program[LedgerEnd]:
 
 @dataclass(frozen=True, slots=True)
 class SegmentLocation:
-    """The segment to read edits from: `log`, None if no segment holds the txid. `highest_txid` is the last existing
-    txid."""
+    """Where to read edits from: `log` is the segment that holds the txid, or None if no segment does. `highest_txid` is
+    the last existing txid."""
 
     log: RemoteEditLog | None
     highest_txid: int

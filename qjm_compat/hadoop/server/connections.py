@@ -1,5 +1,5 @@
-"""The RPC server: Hadoop's IPC connections, with their frames, time limits and back-pressure. They hold no writer
-state."""
+"""The RPC server: Hadoop's IPC connections, with their frames, time limits and back-pressure. The connections hold no
+writer state."""
 
 from __future__ import annotations
 
@@ -212,7 +212,8 @@ class PeerConnection(asyncio.Protocol):
             self._server.load.relieve(self._server.connections)
 
     def look(self, now: float) -> None:
-        """Disconnects a peer that exceeds a time limit. Starts calls that waited for calls of other connections."""
+        """Disconnects a peer that exceeds a time limit. Starts calls that were waiting for other connections' calls to
+        end."""
         if self._ended is not None:
             if now - self._ended > LINGER_SECONDS_MAX:
                 self.cut("it did not close after the last answer")

@@ -27,7 +27,7 @@ from .journal_findings import CopyFound, JournalFindings
 
 
 def check_state(seen: AcceptorSeen) -> Iterator[str]:
-    """Yields one sentence for each state that is impossible, or that must not last."""
+    """Yields one sentence for each condition in the acceptor's state that is impossible, or that must not last."""
     yield from _epochs(seen)
     yield from _segments(seen)
     yield from _last_finalized(seen)
