@@ -144,9 +144,9 @@ class QuorumJournalManager:
     # --- the whole journal -----------------------------------------------------------------------------------
 
     async def format(self, namespace: NamespaceInfo, *, force: bool = False) -> Formatted:
-        """Formats the journal at every acceptor. Raises QuorumFailed if every acceptor has it already.
+        """Formats the journal at every acceptor. Raises QuorumFailed if every acceptor already has the journal.
 
-        If only some acceptors have it, for this namespace, the rest are formatted to join them, and the existing
+        If only some acceptors have it, for this namespace, the others are formatted to join them, and the existing
         contents are kept. Raises BadJournalState, having changed nothing, if a majority could then lack acknowledged
         edits. Raises HalfFormatted, listing the acceptors that were formatted, if others failed; repeating the call
         formats the rest. `force` discards the acceptors' contents, even if they cannot be fenced; stop the journal's

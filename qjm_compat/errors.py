@@ -133,7 +133,8 @@ class EditsMissing(SegmentUnreadable):
 
 
 class QuorumFailed(JournalError):
-    """Too few acceptors carried out the request. `done`: acceptors known to have done so; others may have, too."""
+    """Too few acceptors carried out the request. `done` lists the acceptors known to have carried it out; others may
+    have done so, too."""
 
     java_class = _CLIENT + "QuorumException"
 

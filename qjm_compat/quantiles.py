@@ -20,8 +20,8 @@ NEW_MAX = 256
 """Maximum number of latencies that are buffered before they are counted."""
 
 COUNT_SECONDS = 1.0
-"""Latencies that arrive within this period are counted as if all had arrived with the last of them, so this is the
-precision of a window."""
+"""Latencies that arrive within this period are counted as if all had arrived with the last of them, so a window is only
+accurate to this period."""
 
 
 @dataclass(slots=True)

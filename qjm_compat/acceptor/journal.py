@@ -71,9 +71,9 @@ COPY_SECONDS_MAX = 1800.0
 class Journal:
     """One acceptor of a journal, in this process. Several processes may run the same acceptor, one at a time.
 
-    Its promises are compare-and-swaps on one record and its segments are ledgers, so a promise made in one process is
-    binding for all. Each process keeps its own record of the serial numbers of calls. Belongs to the event loop of its
-    client.
+    Its promises are made by compare-and-swap on one record, and its segments are ledgers, so a promise made in one
+    process binds all processes. Each process keeps its own record of the serial numbers of calls. Belongs to the event
+    loop of its client.
     """
 
     def __init__(

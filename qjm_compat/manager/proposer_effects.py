@@ -65,7 +65,7 @@ Program: TypeAlias = Generator[ProposerEffect, Any, T]
 
 @dataclass(frozen=True, slots=True)
 class Acceptors:
-    """The names of a journal's acceptors. An acceptor's number is its index here."""
+    """The names of a journal's acceptors. An acceptor's number is its index in `names`."""
 
     names: tuple[str, ...]
 

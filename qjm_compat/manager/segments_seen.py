@@ -75,7 +75,8 @@ def _gaps(seen: Iterable[TxidRange]) -> Iterator[tuple[TxidRange, TxidRange]]:
 
 
 def _without_remnants(seen: list[SegmentSeen], purged_below: int) -> list[SegmentSeen]:
-    """Omits segments before a gap if a purge caused the gap, because some acceptors have purged more than others."""
+    """Omits the segments before a gap that a purge caused. Such gaps occur because some acceptors have purged more than
+    others."""
     starts = [other.first_txid for _, other in _gaps(seen) if other.first_txid <= purged_below]
     return [segment for segment in seen if segment.first_txid >= max(starts, default=0)]
 

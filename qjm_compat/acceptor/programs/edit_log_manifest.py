@@ -100,7 +100,7 @@ def _holding(logs: Iterable[RemoteEditLog], txid: int) -> RemoteEditLog | None:
 
 def without_overlaps(logs: Iterable[RemoteEditLog]) -> tuple[RemoteEditLog, ...]:
     """Sorts segments by start and drops overlapping ones: a finalized segment takes precedence over one in progress,
-    and a later start over an earlier one.
+    and among segments in progress, one that starts later takes precedence over one that starts earlier.
 
     Raises RuleViolated if two finalized segments overlap, because they contradict each other.
     """

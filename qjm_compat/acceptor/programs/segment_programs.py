@@ -68,8 +68,8 @@ def admits_from_memory(me: Memory, request: SendEdits) -> bool:
 def admit_edits(me: Memory, request: SendEdits) -> Program[CurrentSegment | None]:
     """Performs checks 1 to 3 for a batch. Returns the batch's segment, or None for an empty batch.
 
-    Uses only memory while the writer stays the same: a writer that was superseded in another process is stopped by the
-    ledger's fence.
+    Uses only memory while the writer stays the same. This is safe, because a writer that was superseded in another
+    process is stopped by the ledger's fence.
     """
     known = me.stored.state if me.stored is not None else None
     info = request.info

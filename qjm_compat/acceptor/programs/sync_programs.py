@@ -33,9 +33,9 @@ class SegmentsHeld:
     `purged_below`: segments that ended before this txid were purged. `vouched_txid`: after a discard, a rollback or a
     format over an older journal, the last txid that a writer has since reported as committed; None if nothing was ever
     dropped. `unsealed`: the first txids of segments that a writer may be writing. `in_progress_from`: the first txid of
-    the latest segment that is not finalized, 0 if there is none. `behind`: the first txid of the segment during which
-    this acceptor joined, as long as the acceptor does not vote on it, 0 otherwise. `keeps_rollback`: an upgrade can
-    still be rolled back.
+    the latest segment that is not finalized, or 0 if there is none. `behind`: if this acceptor joined during a segment
+    on which it still does not vote, the first txid of that segment, otherwise 0. `keeps_rollback`: an upgrade can still
+    be rolled back.
     """
 
     storage: JournalStorage

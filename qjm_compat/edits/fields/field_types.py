@@ -60,7 +60,7 @@ class FieldType(Generic[T]):
     of `raw`, or the value itself if `raw` is None."""
     raw: Callable[[T], bytes] | None = None
     empty: bytes = b""
-    """The encoding of a value without elements, if that is the most common case."""
+    """The encoding of a value without elements, if such values are the most common case."""
 
 
 def _number(form: str, to_json: Callable[[int], object] = _as_it_is) -> FieldType[int]:

@@ -1,7 +1,7 @@
 """Java's and Hadoop's encodings of strings and variable-length numbers.
 
-Every value has exactly one encoding. Other encodings, which some readers accept but no writer has ever produced, are
-refused, so that decoding and re-encoding yields the same bytes.
+Exactly one encoding of each value is accepted. Other encodings, which some readers accept but no writer has ever
+produced, are refused, so that decoding and re-encoding yields the same bytes.
 """
 
 from __future__ import annotations

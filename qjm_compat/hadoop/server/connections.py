@@ -78,8 +78,8 @@ LINGER_SECONDS_MAX = 1.0
 """How long a refused peer may keep its connection open after it has been sent the reason."""
 
 ENDING_MAX = 64
-"""Maximum number of peers that were refused for lack of slots and still linger. Any more are closed immediately, and
-may not receive the reason."""
+"""Maximum number of peers that were refused for lack of slots and whose connections are still open. The connections of
+further refused peers are closed immediately, so these peers may not receive the reason."""
 
 LOOK_SECONDS = 1.0
 """How often time limits are checked."""
@@ -206,8 +206,8 @@ class PeerConnection(asyncio.Protocol):
         return self._called_bytes
 
     def _relieve(self) -> None:
-        """Enforces the memory limit. Skips the check for connections that hold little, so that it does not run for each
-        of a flood of small calls."""
+        """Enforces the memory limit. Skips the check if this connection holds little, so that a flood of small calls
+        does not cause a check for each call."""
         if self.held_bytes + self._called_bytes > STRANGER_FRAME_BYTES_MAX:
             self._server.load.relieve(self._server.connections)
 

@@ -81,8 +81,8 @@ def _last_finalized(seen: AcceptorSeen) -> Iterator[str]:
 
 
 def _accepted(seen: AcceptorSeen) -> Iterator[str]:
-    """Checks that the acceptor has each segment that it accepted, because accepting a segment and recording its ledger
-    are a single change."""
+    """Checks that the acceptor has each segment that it accepted. It must have the segment, because accepting a segment
+    and recording its ledger are a single change."""
     ends = {segment.start_txid: segment.end_txid for segment in seen.state.segments}
     ends |= {record.start_txid: record.end_txid for record in seen.finalized}
     for accepted in seen.state.accepted:

@@ -158,8 +158,8 @@ class JournalInspector:
     async def until_seen(self, start_txid: int, last_txid: int) -> None:
         """Waits until readers at a majority of the acceptors can see a segment's edits up to `last_txid`.
 
-        A ledger's writer makes its last entry visible to readers once it has been idle for a moment; a writer that
-        releases the ledger at once never does. Raises JournalUnavailable after SEEN_SECONDS_MAX.
+        A ledger's writer makes its last entry visible to readers after being idle for a moment, and never does so if
+        it releases the ledger before that. Raises JournalUnavailable after SEEN_SECONDS_MAX.
         """
         needed = majority(tuple(range(len(self.acceptors)))).needed
         loop = asyncio.get_running_loop()
