@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from .hadoop.client.acceptor import RemoteAcceptor
 
 DEFAULT_ACCEPTOR = "main"
-"""The acceptor's name in a journal that names no acceptors; its ledgers replicate the journal's segments."""
+"""The name of the only acceptor of a journal for which no acceptors are named; its ledgers replicate the journal's
+segments."""
 
 PURGE_SECONDS_MAX = 10.0
 """How long `close` waits for a running purge."""
@@ -143,9 +144,9 @@ class QuorumJournalManager:
     # --- the whole journal -----------------------------------------------------------------------------------
 
     async def format(self, namespace: NamespaceInfo, *, force: bool = False) -> Formatted:
-        """Formats the journal at every acceptor. Raises QuorumFailed if every acceptor has it already.
+        """Formats the journal at every acceptor. Raises QuorumFailed if every acceptor already has the journal.
 
-        If only some acceptors have it, for this namespace, the rest are formatted to join them, and the existing
+        If only some acceptors have it, for this namespace, the others are formatted to join them, and the existing
         contents are kept. Raises BadJournalState, having changed nothing, if a majority could then lack acknowledged
         edits. Raises HalfFormatted, listing the acceptors that were formatted, if others failed; repeating the call
         formats the rest. `force` discards the acceptors' contents, even if they cannot be fenced; stop the journal's
@@ -201,9 +202,9 @@ class QuorumJournalManager:
         writer first. Raises BadJournalState if the txid lies inside a segment.
         """
         seconds_max = self.config.operations_seconds_max
-        # From txid 0 on, because a superseding segment may begin much earlier.
+        # Requests all segments, because one that supersedes others may begin long before `start_txid`.
         request = GetEditLogManifest(0, in_progress_ok=True)
-        # An acceptor with an unreadable segment is ignored: this call may be meant to discard it.
+        # An acceptor with an unreadable segment is ignored: this call may be meant to discard that segment.
         answers = await self._set.ask("getEditLogManifest", request, Need.ALL, seconds_max)
         for segment in segments_seen(answers.replies, self._set.acceptors.majority, only_durable=False):
             if segment.first_txid < start_txid <= segment.last_txid:
@@ -283,7 +284,7 @@ class QuorumJournalManager:
         self._set.acceptors.check("purgeLogs", answers, Need.MAJORITY, seconds_max)
 
     def _purge(self, min_txid_to_keep: int) -> list[asyncio.Future[None]]:
-        """Starts a purge, which `close` waits for at acceptors that are slower than the majority."""
+        """Starts a purge at all acceptors. `close` waits for those that are slower than the majority."""
         calls = self._set.calls(PurgeLogs(min_txid_to_keep=min_txid_to_keep))
         for call, logger in zip(calls, self._set.loggers, strict=True):
             self._purges[call] = logger.name

@@ -146,7 +146,7 @@ class EditLogOutputStream(BlockingFacade[output_stream.EditLogOutputStream]):
 
     @property
     def committed_txid(self) -> int:
-        """The last txid known to be on a quorum; initially the one before the segment."""
+        """The last txid known to be on the disks of a quorum; initially the txid before the segment's first."""
         return self._twin.committed_txid
 
     @copy_docstring(output_stream.EditLogOutputStream.write)
@@ -189,7 +189,8 @@ class EditLogOutputStream(BlockingFacade[output_stream.EditLogOutputStream]):
 class EditLogInputStream(BlockingFacade[input_stream.EditLogInputStream]):
     """The edits `first_txid` … `last_txid` of one segment. May be read several times.
 
-    If a copy fails, is damaged or ends early, reading continues with another copy at the failed transaction.
+    If a copy fails, is damaged or ends early, reading continues with another copy, at the first transaction that was
+    not read.
     """
 
     @property

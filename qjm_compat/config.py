@@ -15,7 +15,7 @@ PIPELINED_BATCHES_MAX = 64
 """Maximum number of batches sent to one acceptor but not answered yet; `queued_edits_bytes_max` limits their size."""
 
 HEARTBEAT_SECONDS = 1.0
-"""How often the committed txid, for which readers wait, is sent to an out-of-sync acceptor."""
+"""How often the committed txid is sent to an out-of-sync acceptor, whose readers wait for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +24,8 @@ class JournalConfig:
 
     The first five apply to each segment's ledger, see `ledgers.NewLedger`; `*_seconds_max` are Hadoop's
     `dfs.qjournal.*.timeout.ms` and `dfs.qjm.operations.timeout`. A single batch is always accepted, even if it exceeds
-    `queued_edits_bytes_max`. `pipelined_batches_max` and `heartbeat_seconds` are not settings; see the constants of the
-    same names.
+    `queued_edits_bytes_max`. The number of pipelined batches and the interval between heartbeats are not settings but
+    the constants PIPELINED_BATCHES_MAX and HEARTBEAT_SECONDS.
     """
 
     ensemble_size: int = tunable(3, "Number of bookies in each segment's ledger.", 1, 32)

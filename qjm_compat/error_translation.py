@@ -24,7 +24,7 @@ def as_unavailable(error: LedgerError, doing: str) -> JournalUnavailable:
 
 @contextmanager
 def ledger_errors(doing: str) -> Iterator[None]:
-    """Raises LedgerErrors of the block as JournalUnavailable."""
+    """Re-raises any LedgerError from the `with` block as JournalUnavailable."""
     try:
         yield
     except LedgerError as error:
@@ -33,7 +33,7 @@ def ledger_errors(doing: str) -> Iterator[None]:
 
 @contextmanager
 def metadata_errors() -> Iterator[None]:
-    """Raises MetadataErrors of the block as JournalUnavailable; no other code does so."""
+    """Re-raises any MetadataError from the `with` block as JournalUnavailable. This conversion is done nowhere else."""
     try:
         yield
     except MetadataError as error:

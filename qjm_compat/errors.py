@@ -113,17 +113,18 @@ class SegmentUnreadable(JournalError):
 
 
 class SegmentUnavailable(Unavailable, SegmentUnreadable):
-    """No copy of the segment can be read now, because the bookies or the metadata of one copy did not answer."""
+    """No copy of the segment can be read now. At least one copy may become readable later: its bookies or its metadata
+    did not answer."""
 
 
 class EditsMissing(SegmentUnreadable):
-    """No acceptor that answers has edits that were requested, or that lie between others. The message states which
-    edits are missing, and the remedy."""
+    """Edits that were requested, or that lie between existing ones, are missing at every acceptor that answers. The
+    message states which edits are missing, and the remedy."""
 
     @classmethod
     def before(cls, next_txid: int, txid: int, *, is_oldest: bool) -> Self:
-        """Returns the error for edits that are missing from `txid` to `next_txid` - 1; `next_txid` may be the oldest
-        existing edit."""
+        """Returns the error for edits that are missing from `txid` to `next_txid` - 1. `is_oldest`: `next_txid` is the
+        oldest existing edit."""
         why = "the oldest edit" if is_oldest else "the next one"
         purged = (
             "; earlier ones were purged, or only acceptors that do not answer have them" if is_oldest else ""
@@ -132,7 +133,8 @@ class EditsMissing(SegmentUnreadable):
 
 
 class QuorumFailed(JournalError):
-    """Too few acceptors carried out the request. `done`: acceptors known to have done so; others may have, too."""
+    """Too few acceptors carried out the request. `done` lists the acceptors known to have carried it out; others may
+    have done so, too."""
 
     java_class = _CLIENT + "QuorumException"
 
@@ -172,9 +174,11 @@ class QuorumTimeout(Unavailable, QuorumFailed):
 
 
 class HalfFormatted(QuorumFailed):
-    """Some acceptors were formatted, and others were not. Repeating the call formats only the rest.
+    """Some acceptors were formatted, and others were not. Repeating the call formats only the rest, unless
+    `with_force`.
 
-    `with_force`: too few were formatted for the others to join them, or old contents must still be discarded.
+    `with_force`: the call must be repeated with force, which formats all acceptors again, because too few were
+    formatted for the others to join them, or because old contents must still be discarded.
     """
 
     def __init__(

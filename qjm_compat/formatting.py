@@ -54,7 +54,7 @@ class Formatting:
     async def _join(
         self, holding: Sequence[str], joining: Sequence[str], namespace: NamespaceInfo
     ) -> Formatted:
-        """Formats the acceptors that hold nothing, such that no majority that includes them lacks edits; see
+        """Formats the acceptors that hold nothing. Ensures that no majority that includes them can lack edits; see
         sync/joining.py.
 
         The other acceptors keep all their contents and their writer; the next writer gets a higher epoch.

@@ -20,8 +20,8 @@ NEW_MAX = 256
 """Maximum number of latencies that are buffered before they are counted."""
 
 COUNT_SECONDS = 1.0
-"""Latencies that arrive within this period are counted as if all had arrived with the last of them, so this is the
-precision of a window."""
+"""Latencies that arrive within this period are counted as if all had arrived with the last of them, so a window is only
+accurate to this period."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class QuantileWindow:
         self._slices: deque[_Slice] = deque(maxlen=SLICES + 1)
 
     def add(self, counted: Counter[int], now: float) -> None:
-        """Adds a count of latencies per bucket, all measured shortly before `now`."""
+        """Adds latencies, counted per bucket. All of them were measured shortly before `now`."""
         if not self._slices or now - self._slices[-1].began >= self._slice_seconds:
             self._slices.append(_Slice(now))
         self._slices[-1].classes.update(counted)

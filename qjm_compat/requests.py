@@ -127,7 +127,7 @@ class GetJournalState(Request[JournalStateReply]):
 
 @dataclass(frozen=True, slots=True)
 class NewEpochReply:
-    """The first txid of the acceptor's latest segment with edits."""
+    """The reply to NewEpoch: the first txid of the acceptor's latest segment with edits."""
 
     last_segment_txid: int | None = None
 
@@ -136,7 +136,8 @@ class NewEpochReply:
 class NewEpoch(Request[NewEpochReply]):
     """Promises the journal to the writer of this epoch, and to no earlier one.
 
-    `owner` identifies the writer's process, if it has an id: unique, and the same in all of the process's calls.
+    `owner` is the id of the writer's process, if it has one. The id is unique, and the same in all of the process's
+    calls.
     """
 
     namespace: NamespaceInfo
@@ -298,8 +299,8 @@ class GetJournaledEdits(Request[JournaledEdits]):
 class DoPreUpgrade(Request[None]):
     """First step of an upgrade: saves the state for a rollback.
 
-    `owner`, here and below, is the id of the calling process. If the journal is promised to that process, the promise
-    remains valid; all other writers are fenced.
+    `owner`, here and in the requests below, is the id of the calling process. If the journal is promised to that
+    process, the promise remains valid; all other writers are fenced.
     """
 
     owner: bytes = b""

@@ -1,8 +1,8 @@
 """Stores segments in ledgers: appends batches to them, closes them and reads them.
 
 The custom metadata of a segment's ledger identifies the journal, acceptor and segment, and contains the acceptor's
-state when the ledger was created. Thanks to this, orphans can be recognized, and a journal can be restored from its
-ledgers.
+state when the ledger was created. Thanks to this, a ledger that nothing refers to can be recognized as an orphan, and a
+journal can be restored from its ledgers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ ACCEPTOR_OF_LEDGER = "bookledger.acceptor"
 SEGMENT_OF_LEDGER = "bookledger.segment"
 
 STATE_OF_LEDGER = "bookledger.journal.state"
-"""The acceptor's state when it created the ledger, reduced to this segment as it was known at that time."""
+"""The metadata key of the acceptor's state when it created the ledger. Of the segments, that state contains only the
+ledger's own, as it was known at that time."""
 
 CLOSE_SECONDS_MAX = 5.0
 """How long closing a journal waits for its ledgers to close."""
@@ -104,7 +105,8 @@ class AcceptorLedgers:
 
     @property
     def open_segments(self) -> list[tuple[int, int]]:
-        """The first txid and the ledger of each segment that this process is writing or is about to release."""
+        """The first txid and the ledger of each segment that this process is writing, or whose ledger it is still
+        closing."""
         return sorted((start, ledger_id) for ledger_id, start in self._starts.items())
 
     # --- writing -----------------------------------------------------------------------------------
@@ -147,8 +149,8 @@ class AcceptorLedgers:
     async def append(self, ledger_id: int, batch: Batch) -> BatchInFlight:
         """Appends a batch. Batches reach the disk in the order of these calls.
 
-        Waits only while the ledger's writer is full. Raises JournalUnavailable if the ledger accepts no further
-        batches.
+        Waits only while the ledger's writer has no room for further entries. Raises JournalUnavailable if the ledger
+        accepts no further batches.
         """
         writer = self._writers.get(ledger_id)
         if writer is None:
@@ -160,8 +162,8 @@ class AcceptorLedgers:
         return BatchInFlight(entries)
 
     async def end(self, ledger_id: int) -> LedgerEnd:
-        """Closes the ledger for all writers and returns its end. A healthy writer in this process closes the ledger
-        itself."""
+        """Closes the ledger for all writers and returns its end. If this process has a healthy writer for the ledger,
+        that writer closes it; otherwise a recovery does."""
         writer = self._writers.pop(ledger_id, None)
         self._starts.pop(ledger_id, None)
         if writer is not None:
@@ -183,10 +185,10 @@ class AcceptorLedgers:
             await self._client.delete_ledger(ledger_id, password=self._config.password, force=True)
 
     async def close(self) -> None:
-        """Closes all writers. Their edits are kept; the next writer of the journal ends the segments.
+        """Closes the writers of all ledgers. Their edits are kept; the journal's next writer ends the segments.
 
-        A healthy writer closes its ledger, so that readers see everything that was confirmed. If that takes longer than
-        CLOSE_SECONDS_MAX, the ledger is left open, as after a crash.
+        A healthy ledger writer closes its ledger, so that readers see everything that was confirmed. If that takes
+        longer than CLOSE_SECONDS_MAX, the ledger is left open, as after a crash.
         """
         writers, self._writers = list(self._writers.values()), {}
         await asyncio.gather(*(self._let_go(writer) for writer in writers))

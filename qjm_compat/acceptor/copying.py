@@ -16,7 +16,7 @@ from .edits_cache import cut
 from .programs.acceptor_effects import Copied, CopySegment
 
 BATCHES_UNDER_WAY_MAX = 64
-"""Maximum number of a copy's batches in flight to disk; the ledger's writer bounds their bytes."""
+"""Maximum number of a copy's batches in flight to disk; the ledger's writer limits their total size."""
 
 Pace = Callable[[int], Awaitable[None]]
 """Waits until the given number of additional bytes may be copied."""

@@ -88,7 +88,8 @@ class EditsIntake:
         self._on_disk(batch, segment, began)
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
-        """See `Acceptor.begin`. Works like `send`, but without a task, if only the disk write has to be awaited."""
+        """See `Acceptor.begin`. If only the disk write has to be awaited, appends the batch like `send`, but without a
+        task."""
         segment = self._memory.open
         if self._turns.is_anybody_in_line or segment is None or not request.num_txns:
             return False
@@ -158,8 +159,8 @@ class EditsIntake:
         )
 
     def _aborted(self, segment: CurrentSegment, error: JournalUnavailable) -> JournalError:
-        """Returns the error for a segment that accepts no more batches from this process. If the ledger was fenced, the
-        journal was promised to another writer."""
+        """Returns the error for a segment that accepts no more batches from this process: StaleEpoch if the ledger was
+        fenced, because the journal was then promised to another writer; otherwise `error`."""
         if self._memory.open is segment:
             self._memory.open = None
         if isinstance(error.__cause__, LedgerFenced):

@@ -71,9 +71,9 @@ COPY_SECONDS_MAX = 1800.0
 class Journal:
     """One acceptor of a journal, in this process. Several processes may run the same acceptor, one at a time.
 
-    Its promises are compare-and-swaps on one record and its segments are ledgers, so a promise made in one process is
-    binding for all. Each process keeps its own record of the serial numbers of calls. Belongs to the event loop of its
-    client.
+    Its promises are made by compare-and-swap on one record, and its segments are ledgers, so a promise made in one
+    process binds all processes. Each process keeps its own record of the serial numbers of calls. Belongs to the event
+    loop of its client.
     """
 
     def __init__(
@@ -189,7 +189,8 @@ class Journal:
     ) -> SegmentContent:
         """Returns the edits of a segment that are on disk, from the batch that holds `from_txid` on. Never fences.
 
-        Raises SegmentUnreadable if the segment does not exist; reading it raises JournalUnavailable.
+        Raises SegmentUnreadable if the segment does not exist. Iterating over the returned batches raises
+        JournalUnavailable if they cannot be read.
         """
         segment = await self._find(start_txid)
         in_progress = isinstance(segment, SegmentRecord) and not segment.finalized
@@ -205,8 +206,8 @@ class Journal:
     async def _with_latest(
         self, ledger_id: int, from_txid: int, batches: AsyncGenerator[Batch, None]
     ) -> AsyncGenerator[Batch, None]:
-        """Yields the batches visible to readers of the ledger, then those that only this acceptor's own writer has
-        confirmed to be on disk so far."""
+        """Yields the batches visible to readers of the ledger, then those whose confirmation only this acceptor's own
+        writer has received."""
         next_txid = from_txid
         async with aclosing(batches):
             async for batch in batches:

@@ -29,8 +29,8 @@ AWAY_SECONDS_MAX = 100.0
 (`dfs.qjournal.*.timeout.ms`)."""
 
 START_AWAY_SECONDS_MAX = 12.0
-"""How long the start of a segment waits for unavailable metadata. Hadoop's time limit for it is 20 s, of which a few
-seconds may pass while bookies register again."""
+"""How long the start of a segment waits for unavailable metadata. Hadoop's time limit for it is 20 s, and a few of
+these seconds may pass while bookies register again after the outage."""
 
 _OF_REQUESTS: dict[type[Request[Any]], float] = {
     GetJournalState: AWAY_SECONDS_MAX,

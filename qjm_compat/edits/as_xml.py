@@ -46,8 +46,9 @@ _POOL = "POOLNAME=pool OWNERNAME=owner GROUPNAME=group MODE=mode LIMIT=limit_byt
 _USERS = "OWNER=owner RENEWER=renewer REALUSER=real_user"
 _DATES = "ISSUE_DATE=issued_ms MAX_DATE=renewable_until_ms"
 
-# The elements that oev prints for each op, in its order: ELEMENT=field; ELEMENT without a field is a constant;
-# a field without ELEMENT has its own elements. After a question mark, empty text is omitted; None is always omitted.
+# The elements that oev prints for each op, in oev's order. ELEMENT=field prints the field; ELEMENT without a field is a
+# constant; a field without ELEMENT has its own elements. An element marked with a question mark is omitted if its text
+# is empty; None is always omitted.
 _ELEMENTS = {
     "OP_ADD": f"{_FILE} {_CLIENT} OVERWRITE=overwrite blocks permission acl "
     f"ERASURE_CODING_POLICY_ID=erasure_coding_policy_id {_RPC}",
@@ -105,7 +106,7 @@ _ELEMENTS = {
     "OP_REMOVE_ERASURE_CODING_POLICY": _POLICY,
 }
 
-# For values that have their own elements: the element that encloses them, if any, and the elements as above.
+# For values that have their own elements: the enclosing element, if any, and these elements in the notation above.
 _PARTS: dict[type, tuple[str, str]] = {
     AclChange: ("", "SRC=path entries"),
     AclEntry: ("ENTRY", "SCOPE=scope TYPE=type NAME=name PERM=permissions"),

@@ -1,8 +1,8 @@
-"""Verifies a batch of ops in one pass. Apart from reading the length of each op, the work is done per batch. Pure.
+"""Verifies a batch of ops in one pass. Apart from reading the length of each op, the work is done once per batch. Pure.
 
 A CRC is a register that is advanced over bytes. After the body of an op, it equals the op's checksum; at the start of
-the next op it is all ones. In a copy of the batch, each checksum is replaced by the four bytes that advance the
-register from the first value to the second, if the checksum is right. So one pass over the copy ends with all ones.
+the next op it is all ones. In a copy of the batch, each checksum is therefore replaced by the four bytes that advance
+the register from that checksum to all ones. If all checksums are right, one pass over the copy ends with all ones.
 
 A single wrong op always changes the result, because advancing the register loses no information. Several wrong ops
 could cancel each other out with a probability of 1 in 2**32, about the same as for one damaged op to have the right
@@ -30,14 +30,15 @@ _TXID_AT, _TXID_BYTES = 5, 8
 _CRC_BYTES = 4
 
 _TO_ONES = 0x6DD90A9D
-"""XORed with a checksum, yields the four bytes, little-endian, that bring the checksum's register to all ones."""
+"""XORed with a checksum, this yields the four bytes (little-endian) that advance the register from that checksum to all
+ones."""
 
 _CRC_OF_ONES = 0
 """The value that `crc32` returns for a register of all ones: the register's complement."""
 
 
 def end_of_good(records: memoryview, offset: int, first_txid: int, count: int) -> int | None:
-    """Returns the end offset of the ops of `count` transactions (at least one), of which the first begins at `offset`.
+    """Returns the end offset of `count` ops (at least one) that begin at `offset` with the transaction `first_txid`.
 
     Returns None unless every op is complete, undamaged and next in sequence.
     """

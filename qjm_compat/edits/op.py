@@ -59,7 +59,7 @@ OPS: dict[int, type[EditOp]] = {}
 """All ops, by op code."""
 
 OBSOLETE = {5: "OP_DATANODE_ADD", 6: "OP_DATANODE_REMOVE"}
-"""Codes that Hadoop dropped long before ops had a length; they have no defined body."""
+"""Op codes that Hadoop dropped long before ops had a length; they have no defined body."""
 
 
 def since(layout_version: int, *, default: V) -> V:

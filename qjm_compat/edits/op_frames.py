@@ -34,7 +34,7 @@ OP_BYTES_MAX = 50 * 1024 * 1024
 
 TERMINATOR = 0xFF
 PREALLOCATION_BYTES = 1024 * 1024
-"""A segment in progress is padded with terminators to a multiple of this."""
+"""A segment in progress is padded with terminators to a multiple of this number of bytes."""
 
 INVALID_TXID = -12345
 """Hadoop's value for "no transaction"."""
@@ -109,8 +109,8 @@ def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
 def follow(data: Buffer, offset: int, txid: int, txid_end: int) -> tuple[int, int]:
     """Skips complete, undamaged ops of the transactions txid, txid + 1, … before `txid_end`.
 
-    Returns the offset and the transaction at which it stopped. The op at that offset is not the next in sequence, or is
-    damaged, or is the last one of `data`: `frame_at` determines which.
+    Returns the offset and the transaction at which it stopped. If that is before `txid_end`, the op at that offset is
+    not the next in sequence, or is damaged, or is the last one of `data`: `frame_at` determines which.
     """
     # One unpack per op: the checksum of one and the start of the next are adjacent.
     unpack, checksum = _CRC_AND_START.unpack_from, crc32

@@ -30,7 +30,8 @@ DAMAGE_MAX = 1024
 
 RESYNC_EFFORT_BYTES = 64 * 1024 * 1024
 RESYNC_EFFORT_FACTOR = 16
-"""The search for the next op reads at most RESYNC_EFFORT_BYTES of candidates, plus this many times the file's size.
+"""After damage, the search for the next op reads at most RESYNC_EFFORT_BYTES of possible ops, plus this many times the
+file's size.
 
 Damaged bytes seldom look like an op; only a file crafted to be slow reaches this limit.
 """

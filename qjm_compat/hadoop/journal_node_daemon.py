@@ -32,7 +32,7 @@ from .server.peer_nodes import Address
 from .wire.methods import NodeAddress
 
 LEASE_SECONDS = 10.0
-"""How long after a daemon's death another daemon may take its name."""
+"""How long a daemon's name remains reserved after the daemon dies; then another daemon may take it."""
 
 WILDCARDS = ("0.0.0.0", "::")
 
@@ -57,7 +57,7 @@ class NodeConfig:
 
 @dataclass(slots=True)
 class RunningNode:
-    """The daemon's parts, for the server of the HTTP port. `broken` completes if another daemon takes the name."""
+    """The parts of a running daemon that its HTTP server uses. `broken` completes if another daemon takes the name."""
 
     record: JournalNodeRecord
     node: JournalNode

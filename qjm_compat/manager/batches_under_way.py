@@ -52,8 +52,8 @@ class BatchesUnderWay:
         self._due = 0.0
 
     def add(self, request: SendEdits, calls: Sequence[asyncio.Future[None]]) -> asyncio.Future[int]:
-        """Returns a future that gets the last txid once a majority has the batch on disk, or fails with QuorumFailed or
-        QuorumTimeout."""
+        """Returns a future that completes with the last txid once a majority has the batch on disk, or fails with
+        QuorumFailed or QuorumTimeout."""
         batch = _InFlightBatch(request, calls, self._loop.time(), self._loop.create_future())
         self._forget_settled()
         self._batches.append(batch)
@@ -64,7 +64,7 @@ class BatchesUnderWay:
         return batch.settled
 
     def close(self) -> None:
-        """Stops the timer. Each batch in flight ends when the acceptors have answered."""
+        """Stops the timer, so batches in flight no longer time out. Each ends when the acceptors have answered."""
         if self._clock is not None:
             self._clock.cancel()
 

@@ -95,8 +95,8 @@ class Channel:
         self.committed_txid = txid
 
     def submit(self, request: Request[Any], now: float) -> tuple[int, list[ChannelEffect]]:
-        """Queues a call and returns its number. The call ends when `answered` or `failed` is called for it, or with a
-        `Fail`."""
+        """Queues a call and returns its number. The call ends when `answered` or `failed` is called for it, or when a
+        `Fail` effect is returned for it."""
         self._calls += 1
         call = self._calls
         size = len(request.records) if isinstance(request, SendEdits) else 0

@@ -27,14 +27,16 @@ TAIL_TXNS_MAX = 5000
 """The number of edits requested from an acceptor at a time: the same as Hadoop's default."""
 
 BEHIND_SECONDS_MAX = 20.0
-"""How long the acceptors may report fewer edits than a running follower has already read before it raises an error."""
+"""How long a running follower tolerates that the acceptors report fewer edits than it has already read, before it
+raises an error."""
 
 CALL = "getJournaledEdits"
 
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """An acceptor's answer that it does not have the requested edits, or not in its cache. This is not a failure."""
+    """An acceptor's answer that it does not have the requested edits, or does not have them in its cache. This is not a
+    failure."""
 
     why: JournalError
 
@@ -127,8 +129,8 @@ class Follower:
         return checked_part(whole, from_txid, from_txid + count - 1), edits.layout_version
 
     def _check_any_has_it(self, answers: Answers[JournaledEdits | Lacks]) -> None:
-        """Raises QuorumFailed if no acceptor that answered can be expected to have the next edits soon, or if they may
-        already be in a segment."""
+        """Raises QuorumFailed if no acceptor that answered can be expected to have the next edits soon, or if these
+        edits may already be in a segment."""
         lacking = {n: reply.why for n, reply in answers.replies.items() if isinstance(reply, Lacks)}
         if not lacking:
             return
@@ -162,8 +164,9 @@ def _have_segments(error: QuorumFailed) -> bool:
 class Patience:
     """Tolerates, for a limited time, that acceptors report fewer edits than the follower has read.
 
-    An acceptor's view of a segment in progress may go back while its writer ends the segment, or if the bookie that has
-    the latest edit is unavailable. The next poll usually returns more edits.
+    The end that an acceptor reports for a segment in progress may move back to an earlier txid while the segment's
+    writer ends the segment, or if the bookie that has the latest edit is unavailable. The next poll usually returns
+    more edits.
     """
 
     def __init__(self, seconds_max: float) -> None:

@@ -1,4 +1,5 @@
-"""Reads a segment from any acceptor that has it. If a copy fails, continues with another at the same transaction."""
+"""Reads a segment from any acceptor that has it. If a copy fails, continues with another one, at the first transaction
+that was not read."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from .segments_seen import SegmentSeen
 class EditLogInputStream:
     """The edits `first_txid` … `last_txid` of one segment. May be read several times.
 
-    If a copy fails, is damaged or ends early, reading continues with another copy at the failed transaction.
+    If a copy fails, is damaged or ends early, reading continues with another copy, at the first transaction that was
+    not read.
     """
 
     def __init__(self, segment: SegmentSeen, readers: Mapping[int, SegmentReader], from_txid: int) -> None:

@@ -1,4 +1,5 @@
-"""A writer's connection to one acceptor: the channel's shell. Calls become futures; reads bypass the queue."""
+"""A writer's connection to one acceptor: performs the effects of its channel. Each call returns a future; reads bypass
+the queue."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ class Logger:
         return self.acceptor.name
 
     def call(self, request: Request[R]) -> asyncio.Future[R]:
-        """Makes a call; calls that change the journal run in order. The future gets the answer or a JournalError."""
+        """Makes a call; calls that change the journal run in order. The future completes with the answer or fails with
+        a JournalError."""
         answer: asyncio.Future[R] = self._loop.create_future()
         answer.add_done_callback(_retrieved)
         if self._is_closed:
@@ -155,8 +157,8 @@ class Logger:
             self._answered(call, request, sent, reply)
 
     def _begin(self, call: int, request: SendEdits) -> bool:
-        """Makes a batch call without a task, if the acceptor accepts the batch at once. In that case the batch is
-        already in the ledger's queue."""
+        """Hands a batch to the acceptor without creating a task, and returns whether the acceptor accepted the batch at
+        once. If so, the batch is already in the ledger's queue."""
         return self.acceptor.begin(request, partial(self._batch_over, call, request, self._loop.time()))
 
     def _batch_over(self, call: int, request: SendEdits, sent: float, error: Exception | None) -> None:
@@ -220,7 +222,8 @@ class Logger:
 
 
 def _retrieved(answer: asyncio.Future[Any]) -> None:
-    """Marks an error as retrieved, because it may arrive after a quorum was found without this answer."""
+    """Marks an error as retrieved, so that asyncio does not report it as unhandled: it may arrive after a quorum was
+    found without this answer."""
     if not answer.cancelled():
         answer.exception()
 

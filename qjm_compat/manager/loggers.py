@@ -55,14 +55,15 @@ class LoggerSet:
         return [logger.call(request) for logger in self.loggers]
 
     def has_room(self, size: int) -> bool:
-        """Returns whether a majority would accept a batch of this size now, or whether waiting for room would be
-        pointless."""
+        """Returns whether a batch of this size should be sent now: a majority would accept it, or waiting for room
+        would be pointless."""
         in_sync = [logger.channel for logger in self.loggers if not logger.channel.is_out_of_sync]
         needed = self.acceptors.majority.needed
         return len(in_sync) < needed or sum(channel.has_room(size) for channel in in_sync) >= needed
 
     def send(self, request: SendEdits) -> asyncio.Future[int]:
-        """Queues a batch for every acceptor. The future gets the batch's last txid once a majority has it on disk.
+        """Queues a batch for every acceptor. The future completes with the batch's last txid once a majority has it on
+        disk.
 
         The future may fail with QuorumFailed or QuorumTimeout. Raises ClientForked.
         """

@@ -85,7 +85,7 @@ class EditLogOutputStream:
 
     @property
     def committed_txid(self) -> int:
-        """The last txid known to be on a quorum; initially the one before the segment."""
+        """The last txid known to be on the disks of a quorum; initially the txid before the segment's first."""
         return self._committed_txid
 
     @property
@@ -220,8 +220,8 @@ class EditLogOutputStream:
         self._hear_of_ended()
 
     def _hear_of_ended(self) -> None:
-        """Records the outcomes of all flushes that have ended, without waiting for the event loop to run their
-        callbacks."""
+        """Records the outcome of every flush that has ended, without waiting for the event loop to run the callbacks of
+        those flushes."""
         while self._under_way and self._under_way[0].done():
             self._note(self._under_way.popleft())
 

@@ -95,7 +95,7 @@ class Proposer:
         """Becomes the writer, and makes a majority finalize the latest segment with the same end.
 
         Returns the recovered segment, or None if there was none. A majority has already finalized the earlier segments,
-        because a segment begins only after that.
+        because a segment begins only after the previous one is finalized at a majority.
         """
         latest = yield from self.create_new_unique_epoch(namespace)
         recovered = None
@@ -151,7 +151,7 @@ class Proposer:
         self._unfinalized = txid
 
     def nothing_was_written(self, txid: int) -> None:
-        """Allows a segment that was abandoned before any edit was sent to be begun again."""
+        """Allows a segment to be begun again if it was abandoned before any edit was sent."""
         if self._unfinalized == txid:
             self._unfinalized = None
 
@@ -166,7 +166,7 @@ class Proposer:
         if self._unfinalized == start_txid:
             self._unfinalized = None
 
-    # --- the complete journal: every acceptor must succeed----------------------------------------------
+    # --- the complete journal: every acceptor must succeed ---------------------------------------------
 
     def format(self, namespace: NamespaceInfo, *, force: bool) -> Program[None]:
         """Formats the acceptors. Raises QuorumFailed, which lists the acceptors that were formatted and those that were

@@ -28,7 +28,8 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CallAcceptors:
-    """Calls every acceptor; the outcome is an Answers. Ends when the need is met, has become impossible, or time is up.
+    """Calls every acceptor; the outcome is an Answers. Ends when the need is met or can no longer be met, or when time
+    is up.
 
     `every_answer`: does not end until all have answered or time is up, so that the caller knows which calls succeeded.
     """
@@ -64,7 +65,7 @@ Program: TypeAlias = Generator[ProposerEffect, Any, T]
 
 @dataclass(frozen=True, slots=True)
 class Acceptors:
-    """The names of a journal's acceptors. An acceptor's number is its index here."""
+    """The names of a journal's acceptors. An acceptor's number is its index in `names`."""
 
     names: tuple[str, ...]
 

@@ -32,7 +32,7 @@ async def wait_for(
     is_polling: bool = False,
     every_answer: bool = False,
 ) -> Answers[T]:
-    """Returns the answers once the need is met, has become impossible, or time is up. Does not cancel the remaining
+    """Returns the answers once the need is met or can no longer be met, or time is up. Does not cancel the remaining
     calls.
 
     With `every_answer`, waits until all calls have finished or time is up, even if the outcome is already certain. Logs
@@ -65,7 +65,7 @@ def _is_any_left(calls: Sequence[asyncio.Future[T]]) -> bool:
 
 
 def collected(calls: Sequence[asyncio.Future[T]]) -> Answers[T]:
-    """Returns the answers received so far. A call that failed counts as an error, whatever the reason."""
+    """Returns the answers that have arrived. A call that failed counts as an error, whatever the reason."""
     replies: dict[int, T] = {}
     errors: dict[int, Exception] = {}
     for number, call in enumerate(calls):

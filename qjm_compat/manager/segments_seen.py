@@ -15,7 +15,7 @@ from ..requests import GetEditLogManifest, JournaledEdits, Manifest, RemoteEditL
 from .proposer_effects import Acceptors, Need, Program
 
 LOOKS_MAX = 3
-"""Maximum number of times that manifests are requested while those of a majority have a gap between segments."""
+"""Maximum number of times that manifests are requested, as long as those of a majority have a gap between segments."""
 
 
 class TxidRange(Protocol):
@@ -48,12 +48,12 @@ class SegmentSeen:
 def readable_segments(
     acceptors: Acceptors, request: GetEditLogManifest, seconds_max: float, *, only_durable: bool
 ) -> Program[list[SegmentSeen]]:
-    """Returns the segments that a majority lists, merged. A remaining gap is permanent; `check_no_gap` raises
-    EditsMissing for it.
+    """Returns the segments that a majority lists, merged. A gap that remains between them is permanent; `check_no_gap`
+    raises EditsMissing for it.
 
     A segment is finalized at a majority before the next one begins, so any majority lists it, unless its answers were
-    given at different times: a reader that was suspended may hold old answers. If there is a gap, this calls every
-    acceptor again.
+    given at different times: if this process was suspended, some answers may be old. If there is a gap, this calls
+    every acceptor again.
     """
     seen: list[SegmentSeen] = []
     for look in range(LOOKS_MAX):
@@ -75,7 +75,8 @@ def _gaps(seen: Iterable[TxidRange]) -> Iterator[tuple[TxidRange, TxidRange]]:
 
 
 def _without_remnants(seen: list[SegmentSeen], purged_below: int) -> list[SegmentSeen]:
-    """Omits segments before a gap if a purge caused the gap, because some acceptors have purged more than others."""
+    """Omits the segments before a gap that a purge caused. Such gaps occur because some acceptors have purged more than
+    others."""
     starts = [other.first_txid for _, other in _gaps(seen) if other.first_txid <= purged_below]
     return [segment for segment in seen if segment.first_txid >= max(starts, default=0)]
 
@@ -129,8 +130,8 @@ def _in_progress(
     """Merges the copies of a segment in progress. Counts copies toward the same quorum only if one writer wrote them,
     because another writer may have written other edits under the same txids.
 
-    A copy as its writer left it is not counted together with a copy that a recovery accepted, nor are copies that two
-    different recoveries accepted: until one of these groups has its own quorum, a later recovery may still choose a
+    A copy that no recovery has accepted is not counted together with one that a recovery accepted, nor are copies that
+    two different recoveries accepted: until one of these groups has its own quorum, a later recovery may still choose a
     shorter end.
     """
     votes: dict[tuple[int, int], list[SegmentCopy]] = defaultdict(list)

@@ -127,8 +127,8 @@ def _check_finalized(held: Held, joining: Sequence[str]) -> None:
 
 
 def _check_segment_in_progress(held: Held, joining: Sequence[str]) -> None:
-    """Checks that a majority can recover a segment in progress, which requires acceptors that know what was written to
-    it."""
+    """Checks that a majority can recover a segment in progress. This requires acceptors that know what was written to
+    that segment."""
     behind = [name for name, one in held.items() if one.behind]
     acceptors = tuple(range(len(held) + len(joining)))
     if behind and len(held) - len(behind) < majority(acceptors).needed:

@@ -15,7 +15,7 @@ Held = Mapping[str, SegmentsHeld]
 
 @dataclass(frozen=True, slots=True)
 class SyncStep:
-    """One segment to sync to one acceptor. `is_open`: the acceptor has the segment unsealed, and its writer may be
+    """One segment to sync to one acceptor. `is_open`: the segment is not sealed at that acceptor, and its writer may be
     about to end it."""
 
     target: str

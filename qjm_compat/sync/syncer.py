@@ -1,7 +1,7 @@
-"""Rounds over the acceptors of a journal: each acceptor gets the finalized segments that it lacks, one after the other.
+"""Runs rounds for a journal. In a round, each acceptor gets the finalized segments that it lacks, one after the other.
 
-Several rounds may run at the same time, in several processes, concurrently with the journal's writer: an acceptor takes
-in a segment with a single compare-and-swap, after which other processes find the segment there. An interrupted round
+Several rounds may run at the same time, in several processes, concurrently with the journal's writer: an acceptor adds
+a segment with a single compare-and-swap, after which other processes find the segment there. An interrupted round
 leaves at most one unreferenced ledger, and the next round continues where it stopped.
 """
 
@@ -29,12 +29,12 @@ OPEN_POLL_SECONDS = 0.2
 """How often to check whether the writer has finalized the segment."""
 
 FAILURES_IN_A_ROW_MAX = 10
-"""Maximum number of consecutive segments that an acceptor may fail to provide or take in. After that, a round leaves
-the acceptor's remaining segments to the next round."""
+"""Maximum number of consecutive segments that an acceptor may fail to provide or to add. After that, a round leaves the
+acceptor's remaining segments to the next round."""
 
 
 class SyncedAcceptor(Protocol):
-    """An acceptor that can provide finalized segments and take them in."""
+    """An acceptor that can provide finalized segments, and can add those of other acceptors."""
 
     @property
     def name(self) -> str: ...
@@ -58,7 +58,8 @@ class SyncedAcceptor(Protocol):
         pace: Pace,
         is_wanted: Callable[[], Awaitable[bool]],
     ) -> SyncOutcome:
-        """Takes in a finalized segment. Raises JournalError: SegmentUnreadable if the source cannot be read."""
+        """Adds a segment that another acceptor has finalized. Raises JournalError: SegmentUnreadable if the source
+        cannot be read."""
         ...
 
     async def read_segment(

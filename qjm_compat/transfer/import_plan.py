@@ -35,8 +35,8 @@ class ImportSource:
 
 @dataclass(frozen=True, slots=True)
 class ImportStep:
-    """One file to import. The journal has the edits before `from_txid`, and the rest are to be written; None if the
-    journal has all of them."""
+    """One file to import. The journal has the edits before `from_txid`, and the rest are to be written. `from_txid` is
+    None if the journal has all edits of the file."""
 
     source: ImportSource
     held: tuple[Held, ...]
@@ -57,7 +57,7 @@ def plan(sources: Iterable[ImportSource], held: Sequence[Held], *, allow_gaps: b
     """Plans the import of files that the journal already contains or that follow its end. Raises TransferRefused for
     any other file.
 
-    The journal may contain part of a file, if an import was interrupted: then the rest is written.
+    The journal may contain part of a file, if an import was interrupted. In that case, the rest of the file is written.
     """
     steps: list[ImportStep] = []
     end = held[-1].last_txid if held else None

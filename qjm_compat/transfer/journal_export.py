@@ -57,8 +57,8 @@ async def export_directory(
 
     Writes a segment in progress only on request, up to its last durable edit; a later export continues it. Raises
     TransferRefused rather than overwrite or contradict existing files, and also if `from_txid` was purged or is higher
-    than the next transaction; JournalError, also if transactions in between are missing, unless `allow_gaps`; and
-    OSError.
+    than the next transaction. Raises JournalError, also if transactions in between are missing and `allow_gaps` is not
+    set. Raises OSError.
     """
     folder.mkdir(exist_ok=True)
     streams = await journal.select_input_streams(0, in_progress_ok=in_progress, gaps_ok=True)
@@ -140,8 +140,8 @@ def _put(temporary: Path, path: Path, *, is_final: bool) -> bool:
 
 
 def _check_room(folder: Path, stream: EditLogInputStream) -> None:
-    """Checks that no other file claims these txids, because a NameNode would accept either. An earlier export of the
-    same segment in progress may claim them."""
+    """Checks that no other file claims these txids, because a NameNode would accept either file. The file of an earlier
+    export of the same segment, made while the segment was in progress, is allowed."""
     for path in folder.iterdir():
         other = parsed(path.name) if path.name.startswith(PREFIX) else None
         if other is not None and not path.is_file():

@@ -26,10 +26,10 @@ from .import_plan import Held, ImportSource, ImportStep, check_gaps, plan
 from .inspection.inspector import JournalInspector
 
 BATCH_BYTES = 512 * 1024
-"""The size of a batch of edits, as in a NameNode's buffer. A larger op is a batch of its own."""
+"""The size of a batch of edits, as in a NameNode's buffer. A larger op forms a separate batch."""
 
 UNDER_WAY_BYTES_MAX = 4 * 1024 * 1024
-"""Maximum total size of batches sent but not confirmed; well below the limit above which an acceptor is left out."""
+"""Maximum total size of batches sent but not confirmed; well below the size that fills a slow acceptor's queue."""
 
 OnBytes = Callable[[int], None]
 

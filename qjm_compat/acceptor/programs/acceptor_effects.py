@@ -1,8 +1,8 @@
 """The effects that an acceptor's programs yield, and their outcomes.
 
 A program is a generator: `yield from` an effect returns its outcome, and the program returns the answer to its call. If
-an effect fails, a JournalError is thrown into the program. Thus each call reads from top to bottom, does no I/O itself,
-and may stop forever at any effect, which models a crash.
+an effect fails, a JournalError is thrown into the program. Thus each program can be read from top to bottom, does no
+I/O itself, and may stop forever at any effect, which models a crash.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class EffectOf(Generic[R]):
-    """A program's request to its shell. The outcome is of type R."""
+    """An operation that a program asks its shell, the code that runs it, to perform. The outcome is of type R."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ Program: TypeAlias = Generator[Effect, Any, R]
 
 @dataclass(frozen=True, slots=True)
 class LedgerEnd:
-    """The end of a segment's ledger: its last txid, None if it has no batches, and the latest committed txid recorded
+    """The end of a segment's ledger: its last txid (None if it has no batches) and the latest committed txid recorded
     in it."""
 
     end_txid: int | None
@@ -42,7 +42,7 @@ class LedgerEnd:
 
 @dataclass(frozen=True, slots=True)
 class ReadState(EffectOf[VersionedState | None]):
-    """Reads the current state."""
+    """Reads the acceptor's current state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,8 @@ class ReadFinalized(EffectOf[VersionedSegment | None]):
 
 @dataclass(frozen=True, slots=True)
 class PutFinalized(EffectOf[bool]):
-    """Stores a new record, or replaces the existing one if it has `version`. Returns whether the record was stored."""
+    """Stores the record of a finalized segment: a new record, or a replacement if the existing one has `version`.
+    Returns whether the record was stored."""
 
     segment: FinalizedSegment
     version: int | None = None
@@ -70,7 +71,7 @@ class PutFinalized(EffectOf[bool]):
 
 @dataclass(frozen=True, slots=True)
 class ListFinalized(EffectOf[tuple[VersionedSegment, ...]]):
-    """Lists all records, in order."""
+    """Lists all records of finalized segments, in order."""
 
 
 @dataclass(frozen=True, slots=True)

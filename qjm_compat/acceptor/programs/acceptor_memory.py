@@ -32,8 +32,7 @@ class Memory:
     writing.
 
     `state` may be stale, because another process may have promised the journal to another writer in the meantime. It
-    may be used to refuse a writer, but may be used to admit one only for appends, which are protected by the ledger's
-    fence.
+    may be used to refuse any call of a writer, but to admit only appends, which are protected by the ledger's fence.
     """
 
     journal_id: str
@@ -57,9 +56,8 @@ class Memory:
         state = self.state
         if state is None or state.storage is None:
             raise JournalNotFormatted(self.journal_id)
-        if (
-            state.generation != self.generation
-        ):  # formatted, discarded or rolled back, in this process or another
+        # The journal was formatted, upgraded or rolled back, or segments were discarded, by any process.
+        if state.generation != self.generation:
             self.generation = state.generation
             self.committed_txid = None
             self.archived.clear()
@@ -67,7 +65,8 @@ class Memory:
         return state
 
     def look(self) -> Program[JournalState | None]:
-        """Reads the current state for read-only calls, which may run while another call is about to swap it."""
+        """Reads the current state for a read-only call. Does not change `stored`, because another call may be about to
+        swap that state."""
         found = yield from ReadState()
         return found.state if found is not None else None
 
@@ -94,7 +93,7 @@ class Memory:
         return self.stored.state if self.stored is not None else None
 
     def swap(self, state: JournalState) -> Program[JournalState | None]:
-        """Replaces the last state read by compare-and-swap. Returns the new state, or None on a conflict."""
+        """Replaces the last-read state, using compare-and-swap. Returns the new state, or None on a conflict."""
         version = self.stored.version if self.stored is not None else None
         stored = yield from SwapState(state, version)
         if stored is None:
@@ -103,7 +102,8 @@ class Memory:
         return state
 
     def until_swapped(self, attempt: Callable[[], Program[R | None]]) -> Program[R]:
-        """Repeats a change, which begins by reading the state, as long as it returns None to signal a conflict."""
+        """Repeats `attempt` as long as it returns None, which signals a conflict. Each attempt begins by reading the
+        state."""
         for _ in range(CONFLICTS_MAX):
             if (done := (yield from attempt())) is not None:
                 return done
@@ -114,7 +114,7 @@ class Memory:
     # --- the committed txid ---------------------------------------------------------------------------
 
     def note_committed(self, txid: int | None) -> None:
-        """Raises the committed txid to one that a writer, a ledger or the state reports."""
+        """Raises the committed txid to `txid`, as reported by a writer, a ledger or the state. Never lowers it."""
         if txid is not None and (self.committed_txid is None or txid > self.committed_txid):
             self.committed_txid = txid
 
@@ -132,7 +132,8 @@ class Memory:
             )
 
     def take_number(self, info: RequestInfo) -> None:
-        """Performs checks 2c and 2d: the serial number rises within its epoch; the committed txid never goes back."""
+        """Performs checks 2c and 2d: the serial number must rise within its epoch, and the committed txid must never
+        decrease."""
         if info.epoch != self.serial_epoch:  # the epoch may have been promised in another process
             self.serial, self.serial_epoch = -1, info.epoch
         if info.serial <= self.serial:

@@ -71,8 +71,8 @@ def written(me: Memory, segment: SegmentRecord) -> Program[LedgerEnd]:
 
 @dataclass(frozen=True, slots=True)
 class SegmentLocation:
-    """The segment to read edits from: `log`, None if no segment holds the txid. `highest_txid` is the last existing
-    txid."""
+    """Where to read edits from: `log` is the segment that holds the txid, or None if no segment does. `highest_txid` is
+    the last existing txid."""
 
     log: RemoteEditLog | None
     highest_txid: int
@@ -100,7 +100,7 @@ def _holding(logs: Iterable[RemoteEditLog], txid: int) -> RemoteEditLog | None:
 
 def without_overlaps(logs: Iterable[RemoteEditLog]) -> tuple[RemoteEditLog, ...]:
     """Sorts segments by start and drops overlapping ones: a finalized segment takes precedence over one in progress,
-    and a later start over an earlier one.
+    and among segments in progress, one that starts later takes precedence over one that starts earlier.
 
     Raises RuleViolated if two finalized segments overlap, because they contradict each other.
     """

@@ -32,8 +32,8 @@ PROGRAMS: dict[type[Request[Any]], Callable[[Memory, Any], Program[Any]]] = {
     requests.AcceptRecovery: recovery.accept_recovery,
     requests.GetEditLogManifest: edit_log_manifest.get_edit_log_manifest,
 }
-"""The programs of all calls but two: sending batches (`segment_programs.admit_edits`) and reading cached edits bypass
-the state, for speed."""
+"""The program for each kind of call. Two kinds are missing, because they bypass the state for speed: sending batches
+(`segment_programs.admit_edits`) and reading cached edits."""
 
 CONCURRENT = frozenset(
     {

@@ -134,8 +134,8 @@ def _is_same(here: SegmentState | None, wanted: SegmentState) -> bool:
     """Returns whether the two segments have equal contents: the same end and the same writer, which writes each
     transaction only once.
 
-    The end is not sufficient, because two writers may each have begun a segment at the same txid, on different
-    minorities, with the same end.
+    Comparing only the ends is not sufficient: two writers may each have begun a segment at the same txid, on different
+    minorities, and the two segments may have the same end.
     """
     if here is None or here.end_txid != wanted.end_txid:
         return False

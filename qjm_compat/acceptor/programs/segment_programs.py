@@ -31,7 +31,7 @@ from .epochs import admit, seal, still
 from .request_checks import check_layout, check_txid
 
 REPLACED_LEDGERS_KEPT_MAX = 16
-"""The number of replaced ledgers at which the start of a new segment deletes those that the state lists."""
+"""When the state lists this many replaced ledgers or more, the start of a new segment deletes them."""
 
 
 def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
@@ -68,8 +68,8 @@ def admits_from_memory(me: Memory, request: SendEdits) -> bool:
 def admit_edits(me: Memory, request: SendEdits) -> Program[CurrentSegment | None]:
     """Performs checks 1 to 3 for a batch. Returns the batch's segment, or None for an empty batch.
 
-    Uses only memory while the writer stays the same: a writer that was superseded in another process is stopped by the
-    ledger's fence.
+    Uses only memory while the writer stays the same. This is safe, because a writer that was superseded in another
+    process is stopped by the ledger's fence.
     """
     known = me.stored.state if me.stored is not None else None
     info = request.info
@@ -172,9 +172,9 @@ def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState])
 def withdraw(me: Memory, ledger_id: int, why: JournalError) -> Program[None]:
     """Deletes the ledger of a refused step, unless something may refer to the ledger.
 
-    After an ambiguous swap, which may have taken effect or may still do so, the ledger is kept. A swap that took effect
+    The ledger is kept after an ambiguous swap, which may have taken effect or may still do so. A swap that took effect
     looks like a conflict if other swaps followed before its answer arrived. In that case, the state that was read after
-    the swap refers to the ledger.
+    the swap refers to the ledger, so the ledger is kept as well.
     """
     if isinstance(why, JournalUnavailable):
         return
@@ -208,8 +208,8 @@ def _started(me: Memory, seen: JournalState, state: JournalState, segment: Segme
 
 
 def _refuse_edits_at(me: Memory, state: JournalState, txid: int, epoch: int) -> Program[None]:
-    """Refuses a segment if an earlier writer began one at this txid, unless the earlier one holds only a single
-    transaction."""
+    """Refuses to start a segment at this txid if the txid is purged or in a finalized segment, or if a segment already
+    begins there, unless an earlier writer began that segment and it holds only a single transaction."""
     segment = state_transitions.segment_at(state, txid)
     if segment is not None:
         _refuse_edits_of(me, segment, epoch)
@@ -281,7 +281,7 @@ def _check_same_end(me: Memory, start: int, known: int, end: int) -> None:
 
 def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int, epoch: int) -> JournalState:
     now = state_transitions.segment_at(state, segment.start_txid)
-    if now is not None and now.finalized:  # possibly as a copy from another acceptor
+    if now is not None and now.finalized:  # possibly by adding a copy from another acceptor
         assert now.end_txid is not None
         _check_same_end(me, now.start_txid, now.end_txid, end)
         return state
@@ -317,8 +317,8 @@ def archive_all(me: Memory, state: JournalState) -> Program[None]:
 
 
 def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program[bool]:
-    """Writes the segment's record. Returns False, so that the segment stays in the state, if a rollback needs the
-    existing record."""
+    """Writes the segment's record and returns True. If a rollback needs the existing record, returns False instead, so
+    that the segment stays in the state."""
     record = segment.as_finalized(state.generation)
     version: int | None = None
 
@@ -334,7 +334,7 @@ def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program
             return True
         elif state.needs(found.segment):
             return False
-        else:  # dropped by a discard or a rollback, but not deleted yet: only this record refers to its ledger
+        else:  # dropped by a discard or rollback but not deleted yet: only the old record refers to its ledger
             if found.segment.ledger_id not in state_transitions.kept_ledgers(state):
                 yield from DropLedger(found.segment.ledger_id)
             version = found.version

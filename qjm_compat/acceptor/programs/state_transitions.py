@@ -35,9 +35,10 @@ def accepted_at(state: JournalState, start_txid: int) -> AcceptedRecovery | None
 def is_behind(state: JournalState, finalized_starts: Iterable[int]) -> bool:
     """Returns whether the acceptor joined while a segment was in progress and does not know that segment's outcome yet.
 
-    The outcome is known once this acceptor has the segment, sealed or finalized, or once the segment is purged. It is
-    purged if everything before a later segment of this acceptor is purged. The mere existence of a later segment proves
-    nothing, because the majority that finalized the segment in between may include the lost acceptor.
+    The outcome is known once this acceptor has the segment, sealed or finalized, or once the segment is purged. It
+    counts as purged if this acceptor has a later segment and everything before that one is purged. The mere existence
+    of a later segment proves nothing, because the majority that finalized the earlier one may include the lost
+    acceptor.
     """
     if not state.joined_behind:
         return False
@@ -77,9 +78,9 @@ def sealed(state: JournalState, ends: Mapping[int, int | None]) -> JournalState:
 def started(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
     """Adds a new segment of a new writer, replacing one that has at most a single transaction.
 
-    If the acceptor joined while this very segment was in progress, it votes on the segment from now on: the writer
-    asked a majority that could report what was written to it, and nothing was. Segments that have their own records
-    (`archived`, by ledger) are removed from the state.
+    If the acceptor joined while this very segment was in progress, it votes on the segment from now on: the new writer
+    first asked a majority of acceptors that knew the segment's contents, and nothing had been written to it. Segments
+    that have their own records (`archived`, by ledger) are removed from the state.
     """
     return replace(
         _added(state, segment, archived),

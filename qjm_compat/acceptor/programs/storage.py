@@ -170,7 +170,8 @@ def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
             f"{state.joined_behind} was in progress, and lacks that segment: sync this acceptor first ; "
             f"journal id: {me.journal_id}"
         )
-    for log in logs:  # not segments in progress: such a copy may be longer than the one chosen elsewhere
+    # Segments in progress are not checked: a copy here may be longer than the one chosen elsewhere.
+    for log in logs:
         if log.start_txid < start <= log.end_txid:
             raise BadJournalState(
                 f"Cannot discard segments from txid {start} on: it lies inside segment "
@@ -184,7 +185,7 @@ def _fence_all(
 ) -> Program[JournalState | None]:
     """Fences and closes every ledger that is still being written to. The caller's next swap records their ends.
 
-    Ledgers of segments from `unless_lost_from` on are dropped anyway, so a failure to end one of them is ignored.
+    The caller drops segments from `unless_lost_from` on anyway, so a failure to end one of their ledgers is ignored.
     """
     if state is None:
         return None

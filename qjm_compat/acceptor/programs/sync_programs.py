@@ -1,8 +1,8 @@
-"""Brings an acceptor up to date with segments that other acceptors have finalized: reports its own segments, and takes
-in one that it lacks.
+"""Brings an acceptor up to date with segments that other acceptors have finalized: reports its own segments, and adds
+one that it lacks.
 
-A finalized segment is a majority's decision, so an acceptor that lacks it may take it in at any time, even during a
-write or a recovery. Three things must never be restored in this way: purged segments; segments dropped by a discard, a
+A finalized segment is a majority's decision, so an acceptor that lacks it may add it at any time, even during a write
+or a recovery. Three things must never be restored in this way: purged segments; segments dropped by a discard, a
 rollback or a format; and an epoch that was already given to another writer.
 """
 
@@ -33,9 +33,9 @@ class SegmentsHeld:
     `purged_below`: segments that ended before this txid were purged. `vouched_txid`: after a discard, a rollback or a
     format over an older journal, the last txid that a writer has since reported as committed; None if nothing was ever
     dropped. `unsealed`: the first txids of segments that a writer may be writing. `in_progress_from`: the first txid of
-    the latest segment that is not finalized, 0 if there is none. `behind`: the first txid of the segment during which
-    this acceptor joined, as long as the acceptor does not vote on it, 0 otherwise. `keeps_rollback`: an upgrade can
-    still be rolled back.
+    the latest segment that is not finalized, or 0 if there is none. `behind`: if this acceptor joined during a segment
+    on which it still does not vote, the first txid of that segment, otherwise 0. `keeps_rollback`: an upgrade can still
+    be rolled back.
     """
 
     storage: JournalStorage
@@ -76,8 +76,8 @@ def make_room_for_another(me: Memory, epochs_above: int) -> Program[SegmentsHeld
     """Stops promising epochs up to `epochs_above`, and returns the segments held at that moment. The current writer
     continues.
 
-    After that, any epoch that a lost acceptor may have promised can no longer be promised to another writer. Raises
-    StaleEpoch if such an epoch was promised in the meantime.
+    After that, no epoch that a lost acceptor may have promised can be promised to another writer. Raises StaleEpoch if
+    such an epoch was promised in the meantime.
     """
 
     def attempt() -> Program[JournalState | None]:
@@ -175,7 +175,7 @@ def _finalized_here(me: Memory, state: JournalState, wanted: RemoteEditLog) -> P
 
 
 def _refusal(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Program[SyncOutcome | None]:
-    """Returns the reason why a missing segment must not be taken in, or None if it may be."""
+    """Returns the reason why a missing segment must not be added, or None if it may be added."""
     if wanted.end_txid < state.purged_below:
         return SyncOutcome.PURGED
     if me.open is not None and me.open.start_txid == wanted.start_txid:
@@ -195,8 +195,8 @@ def are_of_two(epoch: int, other: int) -> bool:
 def _vouched(
     me: Memory, state: JournalState, finalized: Mapping[int, FinalizedSegment]
 ) -> Program[int | None]:
-    """Returns `SegmentsHeld.vouched_txid`. Similarly, Hadoop's syncer takes nothing beyond the last txid that the
-    JournalNode has recorded as committed."""
+    """Returns `SegmentsHeld.vouched_txid`. Hadoop's syncer has a similar limit: it copies nothing beyond the last txid
+    that the JournalNode has recorded as committed."""
     if not state.generation:
         return None
     committed = state.committed_txid or 0
@@ -221,16 +221,16 @@ def _committed_in(me: Memory, segment: SegmentRecord) -> Program[int]:
 
 
 def _promise(me: Memory, state: JournalState, epoch: int) -> Program[None]:
-    """Promises the journal to the epoch of the segment's writer, to which a majority has promised it, and fences all
-    earlier writers."""
+    """Promises the journal to the epoch of the segment's writer, as a majority has already done, and fences all earlier
+    writers."""
     if (yield from me.swap(state_transitions.promised(state, epoch))):
         with suppress(StaleEpoch):
             yield from seal(me, epoch)
 
 
 def _sealed(state: JournalState, start_txid: int) -> Program[JournalState]:
-    """Seals this acceptor's version of the segment, because its writer has left the segment. Drops a version whose
-    ledger cannot be ended."""
+    """Seals this acceptor's version of the segment, because its writer no longer writes to the segment. Drops a version
+    whose ledger cannot be ended."""
     own = state_transitions.segment_at(state, start_txid)
     if own is None or own.end_txid is not None:
         return state

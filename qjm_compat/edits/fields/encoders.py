@@ -22,19 +22,20 @@ class Writable(Protocol):
 
     @property
     def form(self) -> str:
-        """The `struct` format letter of a fixed-width number, or empty."""
+        """The `struct` format letter of a fixed-width number; empty for any other field."""
 
     @property
     def length_form(self) -> str:
-        """The `struct` format letter of the length that precedes `raw`, or empty."""
+        """The `struct` format letter of the length, for a field encoded as a length and bytes; empty for any other
+        field."""
 
     @property
     def raw(self) -> Callable[[Any], bytes] | None:
-        """Encodes a value that has `length_form`; None if the value is already bytes."""
+        """Converts a value to the bytes that follow its length; None if the value is already bytes."""
 
     @property
     def empty(self) -> bytes:
-        """The result of `write` for a value without elements, or empty."""
+        """The result of `write` for a value without elements; empty if there is no shortcut for such values."""
 
     @property
     def write(self) -> Callable[[Any], bytes]: ...
@@ -61,7 +62,7 @@ class _EncoderSource:
         self._names: dict[str, object] = {"join": b"".join}
 
     def add(self, value: str, kind: Writable) -> None:
-        """Adds the field given by the expression `value`."""
+        """Adds a field to the encoder. `value` is the source expression that yields the field's value."""
         if kind.form:
             self._number(kind.form, value)
         elif kind.length_form:

@@ -56,11 +56,11 @@ class FieldType(Generic[T]):
     form: str = ""
     """The `struct` format letter of a fixed-width number; adjacent fields of this kind are packed in one call."""
     length_form: str = ""
-    """The `struct` format letter of the length, if the encoding is a length followed by `raw` of the value or the value
-    itself."""
+    """The `struct` format letter of the length, if the encoding is a length followed by bytes. The bytes are the result
+    of `raw`, or the value itself if `raw` is None."""
     raw: Callable[[T], bytes] | None = None
     empty: bytes = b""
-    """The encoding of a value without elements, if that is the most common case."""
+    """The encoding of a value without elements, if such values are the most common case."""
 
 
 def _number(form: str, to_json: Callable[[int], object] = _as_it_is) -> FieldType[int]:
@@ -159,7 +159,8 @@ def fields_of(cls: type) -> list[tuple[str, FieldType[Any]]]:
 
 
 def _kind_in(hint: object) -> FieldType[Any] | None:
-    """Returns the field type in an annotation, including one that also allows None."""
+    """Returns the field type that an annotation declares, even if the annotation also allows None. Returns None if it
+    declares no field type."""
     named = [hint, *get_args(hint)]
     kinds = [
         extra for one in named for extra in getattr(one, "__metadata__", ()) if isinstance(extra, FieldType)
@@ -222,7 +223,7 @@ def flagged(cls: type[T], required: int) -> FieldType[T]:
 
 
 def array(of: FieldType[T], count_max: int) -> FieldType[tuple[T, ...]]:
-    """Returns the type of a four-byte count followed by that number of values of one type."""
+    """Returns the type of a sequence that is encoded as a four-byte count, followed by that many values of one type."""
     count_of = struct.Struct(">i")
     none = count_of.pack(0)
 

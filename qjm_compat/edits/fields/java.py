@@ -1,7 +1,7 @@
 """Java's and Hadoop's encodings of strings and variable-length numbers.
 
-Every value has exactly one encoding. Other encodings, which some readers accept but no writer has ever produced, are
-refused, so that decoding and re-encoding yields the same bytes.
+Exactly one encoding of each value is accepted. Other encodings, which some readers accept but no writer has ever
+produced, are refused, so that decoding and re-encoding yields the same bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ VINT_ONE_BYTE_MAX = 127
 
 
 def read_utf8(raw: bytes) -> str:
-    """Decodes Hadoop's own variant of UTF-8: characters above U+FFFF are two surrogates of three bytes each."""
+    """Decodes Hadoop's own variant of UTF-8, in which a character above U+FFFF is encoded as two surrogates of three
+    bytes each."""
     if raw.isascii():
         return raw.decode("ascii")
     try:

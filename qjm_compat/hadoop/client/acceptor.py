@@ -38,8 +38,8 @@ from .connection import NodeClient
 
 
 class RemoteAcceptor:
-    """One JournalNode of a journal. `peers` are all JournalNodes of the journal by name, because a copy is requested by
-    the URL of its source.
+    """One JournalNode of a journal. `peers` contains all JournalNodes of the journal, keyed by name; it is needed
+    because a copy is requested by the URL of its source.
 
     Belongs to its event loop. Connects on the first call, and reconnects after losing the connection.
     """

@@ -37,11 +37,12 @@ from ..wire.hadoop_rpc import (
 from ..wire.rpc_framing import FRAME_BYTES_MAX, IPC_VERSION, MAGIC, SIMPLE, RpcFrameReader, frame_of, parts_of
 
 SAID_CHARACTERS_MAX = 2000
-"""Maximum length of a message kept from a JournalNode, without the Java stack trace that follows it."""
+"""Maximum number of characters kept of a JournalNode's error message. The Java stack trace that follows the message is
+dropped."""
 
 _STALE = ("is less than the last promised epoch", "<= last promise", "is not the current writer epoch")
 _NO_CACHE = "journal edits cache is not enabled"
-"""The message of a Hadoop 3.x JournalNode in whose configuration in-progress tailing is disabled."""
+"""The error message of a Hadoop 3.x JournalNode whose configuration disables in-progress tailing."""
 
 _CLASSES = (
     BadRequest,

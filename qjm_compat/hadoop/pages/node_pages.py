@@ -45,16 +45,16 @@ def spelled(value: Any, indent: str = "") -> str:
 TXID_MAX = 2**63 - 2
 
 HELD_BYTES_MAX = 8 * 1024 * 1024
-"""Maximum number of bytes of a segment held in memory while it is sent, for each of up to `transfers_max` segments. A
-larger segment is read twice."""
+"""Maximum number of bytes of one segment that are held in memory while it is sent. Up to `transfers_max` segments are
+sent at a time. A larger segment is not held but read twice."""
 
 PIECE_SECONDS_MAX = 60.0
 """How long the reader of a segment may take to receive one batch: as long as stock readers themselves wait for a batch.
 """
 
 SEGMENT_BYTES_PER_SECOND_MIN = 64 * 1024
-"""The lowest rate at which the reader of a segment may receive it, with PIECE_SECONDS_MAX as extra time, so that no
-reader occupies a transfer slot forever."""
+"""The lowest rate at which a reader may receive a segment. Each transfer also gets PIECE_SECONDS_MAX of extra time.
+Without this limit, a reader could occupy a transfer slot forever."""
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ INTERVAL_SECONDS = 10.0
 
 
 class MeanTime:
-    """A mean of durations over intervals. `now` is the caller's clock."""
+    """Averages durations over intervals. `now` is the caller's clock."""
 
     def __init__(self) -> None:
         self._began = 0.0
@@ -41,7 +41,8 @@ class MeanTime:
         self._seconds += seconds
 
     def millis(self, now: float) -> float:
-        """Returns the mean of the last complete interval that had calls, or in the first interval, the mean so far."""
+        """Returns the mean of the last complete interval that had calls or, during the first interval, of the calls up
+        to now."""
         self._turn(now)
         return self._last_millis or self._mean_millis()
 

@@ -1,5 +1,5 @@
-"""The RPC server: Hadoop's IPC connections, with their frames, time limits and back-pressure. They hold no writer
-state."""
+"""The RPC server: Hadoop's IPC connections, with their frames, time limits and back-pressure. The connections hold no
+writer state."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ LINGER_SECONDS_MAX = 1.0
 """How long a refused peer may keep its connection open after it has been sent the reason."""
 
 ENDING_MAX = 64
-"""Maximum number of peers that were refused for lack of slots and still linger. Any more are closed immediately, and
-may not receive the reason."""
+"""Maximum number of peers that were refused for lack of slots and whose connections are still open. The connections of
+further refused peers are closed immediately, so these peers may not receive the reason."""
 
 LOOK_SECONDS = 1.0
 """How often time limits are checked."""
@@ -206,13 +206,14 @@ class PeerConnection(asyncio.Protocol):
         return self._called_bytes
 
     def _relieve(self) -> None:
-        """Enforces the memory limit. Skips the check for connections that hold little, so that it does not run for each
-        of a flood of small calls."""
+        """Enforces the memory limit. Skips the check if this connection holds little, so that a flood of small calls
+        does not cause a check for each call."""
         if self.held_bytes + self._called_bytes > STRANGER_FRAME_BYTES_MAX:
             self._server.load.relieve(self._server.connections)
 
     def look(self, now: float) -> None:
-        """Disconnects a peer that exceeds a time limit. Starts calls that waited for calls of other connections."""
+        """Disconnects a peer that exceeds a time limit. Starts calls that were waiting for other connections' calls to
+        end."""
         if self._ended is not None:
             if now - self._ended > LINGER_SECONDS_MAX:
                 self.cut("it did not close after the last answer")

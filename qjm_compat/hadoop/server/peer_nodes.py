@@ -131,7 +131,7 @@ async def _from(
 
 
 def _part_from(batch: Batch, from_txid: int) -> Batch:
-    """Drops the edits before `from_txid`, because a piece of a file may hold many flushes."""
+    """Drops the edits before `from_txid`. They occur because a piece of a file may hold many flushes."""
     if batch.first_txid >= from_txid:
         return batch
     records = bytes(slice_batch(batch.records, from_txid, batch.last_txid))

@@ -40,7 +40,7 @@ class Method:
     answer: str | type | None = None
     changes: bool = True
 
-    # --- of a JournalNode -----------------------------------------------------------------------------
+    # --- used by a JournalNode -------------------------------------------------------------------------
 
     def parse(self, data: bytes) -> Any:
         """Decodes the message. Raises BadRpcMessage."""
@@ -76,7 +76,7 @@ class Method:
             fields |= {"http_port": place.port, "from_url": place.url}
         return self.reply(**fields)
 
-    # --- of its client ----------------------------------------------------------------------------------
+    # --- used by a client -----------------------------------------------------------------------------
 
     def message_of(self, journal_id: str, request: requests.Request[Any]) -> Any:
         """Encodes the message. Raises ValueError if a number does not fit."""

@@ -43,7 +43,8 @@ TXNS_MAX = 100_000
 """
 
 _OURS = 1001
-"""The first field number that Hadoop does not use. Such fields are omitted if they carry no information."""
+"""The first field number that Hadoop does not use. Our own fields have this number or a higher one, and are omitted if
+they carry no information."""
 
 _BITS_32, _BITS_64, _SIGN_64 = 1 << 32, 1 << 64, 1 << 63
 

@@ -35,7 +35,7 @@ class RpcFrameReader:
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes of the frame that is incomplete."""
+        """The number of buffered bytes of the frame that is still incomplete."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[memoryview]:
@@ -83,7 +83,7 @@ class RpcFrameReader:
         if isinstance(self._buffer, bytes):
             self._buffer = bytearray(
                 self._buffer
-            )  # so that later bytes are appended without copying all of them
+            )  # so that appending bytes later does not copy the whole buffer
         self._buffer += data
 
 

@@ -27,7 +27,7 @@ from .journal_findings import CopyFound, JournalFindings
 
 
 def check_state(seen: AcceptorSeen) -> Iterator[str]:
-    """Yields one sentence for each state that is impossible, or that must not last."""
+    """Yields one sentence for each condition in the acceptor's state that is impossible, or that must not last."""
     yield from _epochs(seen)
     yield from _segments(seen)
     yield from _last_finalized(seen)
@@ -81,8 +81,8 @@ def _last_finalized(seen: AcceptorSeen) -> Iterator[str]:
 
 
 def _accepted(seen: AcceptorSeen) -> Iterator[str]:
-    """Checks that the acceptor has each segment that it accepted, because accepting a segment and recording its ledger
-    are a single change."""
+    """Checks that the acceptor has each segment that it accepted. It must have the segment, because accepting a segment
+    and recording its ledger are a single change."""
     ends = {segment.start_txid: segment.end_txid for segment in seen.state.segments}
     ends |= {record.start_txid: record.end_txid for record in seen.finalized}
     for accepted in seen.state.accepted:

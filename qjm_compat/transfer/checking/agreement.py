@@ -22,8 +22,8 @@ def check_agreement(
 ) -> None:
     """Adds to the findings all contradictions between copies, missing edits, and edits that too few acceptors have.
 
-    `purged_below` maps each acceptor to the txid below which it has purged. The state of the acceptors in `unknown` is
-    not known.
+    `purged_below` maps each acceptor to the txid below which its segments were purged. The state of the acceptors in
+    `unknown` is not known.
     """
     final: dict[int, list[CopyFound]] = defaultdict(list)
     for copy in found.copies:
@@ -134,7 +134,7 @@ def _in_progress(copies: Sequence[CopyFound], finalized_end: int) -> list[CopyFo
 
 
 def _check_marks(found: JournalFindings, copies: Sequence[CopyFound]) -> None:
-    """Checks that all acceptors have the same edits from one writer, up to the last batch end they share."""
+    """Checks that all acceptors have the same edits from one writer, up to the last batch end that all copies share."""
     shared = set.intersection(*(set(copy.marks) for copy in copies)) if copies else set()
     if shared and len({copy.marks[max(shared)] for copy in copies}) > 1:
         names = ", ".join(copy.acceptor for copy in copies)
@@ -156,8 +156,9 @@ def _check_layouts(found: JournalFindings, where: str, copies: Sequence[CopyFoun
 
 
 def _check_beginning(found: JournalFindings, first: int, purged_below: int) -> None:
-    """Checks the start of the journal. Purging keeps the segment that contains the first txid to keep. If nothing was
-    purged, the journal may begin at any txid."""
+    """Checks that no edits are missing at the start of the journal. A purge keeps the segment that contains the first
+    txid to keep, so the journal must not begin after that txid. If nothing was purged, the journal may begin at any
+    txid."""
     if 0 < purged_below < first:
         found.problem(
             JOURNAL,

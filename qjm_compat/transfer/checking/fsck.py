@@ -1,8 +1,8 @@
 """Checks that a journal is complete: reads every copy of every segment, without fencing or disturbing a writer.
 
 Performs three checks: of each acceptor individually (`acceptor_check`), of the acceptors against each other
-(`agreement`), and for orphaned ledgers. A writer or a purge may be active in the meantime, so a problem counts only if
-the acceptors did not change during the check.
+(`agreement`), and for orphaned ledgers. A writer or a purge may be active during the check, so a problem counts only if
+the acceptors did not change in that time.
 """
 
 from __future__ import annotations

@@ -20,8 +20,9 @@ class JournalProblem:
 class CopyFound:
     """One acceptor's copy of a segment, as read from its ledger.
 
-    `digest` covers all frames, regardless of how they are divided into batches. `marks` contains the digest up to the
-    end of each batch, for a copy that may end anywhere. A copy that could not be read completely has no digest.
+    `digest` covers all frames, regardless of how they are divided into batches. For a copy that is not finalized, and
+    may therefore end anywhere, `marks` contains the digest up to the end of each batch. A copy that could not be read
+    completely has no digest.
     """
 
     acceptor: str

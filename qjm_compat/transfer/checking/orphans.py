@@ -1,8 +1,8 @@
 """Finds and deletes orphans: a journal's ledgers that nothing refers to, left by a crash between two steps.
 
-The time in a ledger's record, which a wrong clock may have written, determines whether the ledger is reported. A ledger
-is deleted only after this process has observed for the same period, by its own monotonic clock, that nothing refers to
-it.
+A ledger is reported if the creation time in its record is old enough, but a wrong clock may have written that time.
+Therefore a ledger is deleted only after this process has observed for the same minimum age, by its own monotonic clock,
+that nothing refers to it.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Deleted:
 async def find_orphans(
     inspector: JournalInspector, uri: str, found: JournalFindings, age_seconds: float
 ) -> list[Orphan]:
-    """Returns the orphans of one cluster that are older than `age_seconds`; an orphan with edits that `found` lacks
-    gets the reason to keep it.
+    """Returns the orphans of one cluster that are older than `age_seconds`. `why_kept` is set for an orphan that holds
+    edits that `found` lacks, or that cannot be read.
 
     Raises JournalUnavailable unless all of the cluster's acceptors can be read, because a ledger that one of them needs
     is not an orphan.
@@ -75,7 +75,7 @@ async def delete_orphans(
     wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Deleted:
     """Deletes the orphans that a check found, if nothing refers to them `age_seconds` later and all their edits are in
-    the journal or purged. Keeps those that the check would keep.
+    the journal or purged. Keeps those for which the check found a reason to keep them.
 
     Closes each ledger first, so that all of its entries are read. Raises TransferRefused if the check found problems
     other than orphans, and JournalUnavailable.

@@ -20,8 +20,8 @@ PIECE_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CheckedSegment:
-    """Edits that were found to be complete, undamaged and without a gap. `torn` describes the remains, if any, that a
-    dead writer left after them."""
+    """Edits that were found to be complete, undamaged and without a gap. `torn` describes the unusable data, if any,
+    that a dead writer left after them."""
 
     first_txid: int
     last_txid: int
@@ -76,7 +76,7 @@ def is_padding(data: memoryview) -> bool:
 
 
 def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator[Batch]:
-    """Yields verified frames in batches of at most `bytes_max`. An op larger than that is a batch of its own."""
+    """Yields verified frames in batches of at most `bytes_max`. An op larger than that forms a separate batch."""
     begin = offset = 0
     first = txid = first_txid
     while offset < len(records):

@@ -24,7 +24,7 @@ from ...errors import JournalUnavailable
 from .acceptor_seen import AcceptorSeen
 
 LOOKS_MAX = 20
-"""Maximum number of changes by a writer that one look at its acceptor tolerates."""
+"""Maximum number of attempts to read an acceptor while its writer keeps changing it."""
 
 SEEN_SECONDS_MAX = 20.0
 SEEN_POLL_SECONDS = 0.02
@@ -132,7 +132,8 @@ class JournalInspector:
         return found, silent
 
     async def look_at_others(self, uri: str) -> list[AcceptorSeen]:
-        """Returns all acceptors of the journal in one metadata store, requested or not, each with all its records."""
+        """Returns all acceptors of the journal in one metadata store, each with all its records. Includes acceptors
+        that the inspector was not asked to inspect."""
         with metadata_errors():
             names = [
                 name async for journal, name in list_journals(self._store(uri)) if journal == self.journal_id
@@ -157,8 +158,8 @@ class JournalInspector:
     async def until_seen(self, start_txid: int, last_txid: int) -> None:
         """Waits until readers at a majority of the acceptors can see a segment's edits up to `last_txid`.
 
-        A ledger's writer makes its last entry visible to readers once it has been idle for a moment; a writer that
-        releases the ledger at once never does. Raises JournalUnavailable after SEEN_SECONDS_MAX.
+        A ledger's writer makes its last entry visible to readers after being idle for a moment, and never does so if
+        it releases the ledger before that. Raises JournalUnavailable after SEEN_SECONDS_MAX.
         """
         needed = majority(tuple(range(len(self.acceptors)))).needed
         loop = asyncio.get_running_loop()
