@@ -84,7 +84,8 @@ def all_of(*options: Option) -> Callable[[F], F]:
 
 
 def made_of(into: str, make: Callable[..., Any], *options: Option) -> Callable[[F], F]:
-    """Combines these options. Those that are parameters of `make` reach the command as one value, its result."""
+    """Combines these options. The values of those that are parameters of `make` are passed to it, and the command gets
+    its result as the argument `into`."""
     taken = inspect.signature(make).parameters
 
     def decorated(function: F) -> F:
@@ -111,7 +112,7 @@ def _metadata_option(*, required: bool) -> Callable[[F], F]:
 
 
 def naming_a_store(context: click.Context, option: click.Parameter, uri: str | None) -> str | None:
-    """Refuses a URI that does not name a store, before anything is done; a callback for options. It does not contact
+    """A callback for options: refuses a URI that does not name a store, before anything is done, and without contacting
     the store."""
     from metadata.errors import BadMetadataUri
     from metadata.store_factory import check_uri

@@ -61,7 +61,7 @@ class Survey(LedgerCounts):
     `counted_seconds_ago`: 0 if the ledgers were listed; otherwise the auditor counted them, and `bad_copies_by_ledger`,
     `unclosed` and `open_on` are empty. `moving`: ledgers with copies to be moved for balance. `open_on`: ledgers still
     being written, by the bookie that is to leave. `hold`: the metadata came from a backup that has not been accepted,
-    or went back without an operator's action.
+    or it has returned to an older state without an operator's action.
     """
 
     cluster_id: str

@@ -1,4 +1,5 @@
-"""Ledgers as plain values, which the API returns as JSON and the console as pages. Every function raises Away."""
+"""Ledgers as plain values, which the API returns as JSON and the console as pages. Every function raises Away if the
+metadata is unavailable."""
 
 from __future__ import annotations
 

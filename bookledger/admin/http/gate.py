@@ -1,4 +1,5 @@
-"""Caps concurrent HTTP connections, in total and per address; when full, evicts from the address with the most.
+"""Caps concurrent HTTP connections, in total and per address; when full, evicts from the address with the most
+connections.
 
 Gate        wraps the HTTP library's protocol of one connection: counts the connection, or refuses it with a reason
 knowing     for each request: marks the request's connection as identified, and as busy

@@ -86,11 +86,12 @@ class _Budget:
         self._first = asyncio.Lock()
 
     async def begin(self, seconds: float) -> None:
-        """Waits for the caller's turn, and charges this amount in advance. Raises Problem if the wait is too long."""
+        """Waits for the caller's turn, and charges `seconds` to the budget in advance. Raises Problem if the wait is
+        too long."""
         try:
             async with asyncio.timeout(WAIT_SECONDS_MAX), self._first:
                 wait = self.rate.spend(0.0)
-                # Responses that end in the meantime may have cost more than was charged in advance.
+                # A loop, because responses that end during the wait may have cost more than was charged in advance.
                 while wait > 0:
                     await asyncio.sleep(wait)
                     wait = self.rate.spend(0.0)
@@ -120,5 +121,5 @@ class _Timed(Awaitable[web.StreamResponse]):
                 self.seconds += time.thread_time() - began
             try:
                 step = partial(steps.send, (yield waits_for))
-            except BaseException as error:  # such as a cancellation, which the response handles
+            except BaseException as error:  # such as a cancellation: the response handles it
                 step = partial(steps.throw, error)

@@ -68,7 +68,7 @@ async def _put(records: JournalStore, standing: VersionedState | None, rebuilt: 
 
 def _merged(known: JournalState, later: JournalState) -> JournalState:
     """Merges the states: no promise is withdrawn, and purged or dropped segments are not restored."""
-    if known.storage != later.storage:  # the journal has been formatted since
+    if known.storage != later.storage:  # the journal was formatted again after `known`
         return replace(later, last_promised_epoch=max(known.latest_epoch + 1, later.last_promised_epoch))
     in_progress = {one.start_txid for one in later.segments}
     return replace(
