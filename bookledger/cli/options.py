@@ -332,7 +332,7 @@ new_ledger_options = made_of(
 
 
 def refuse_new_ledger_options(why: str) -> None:
-    """Raises UsageError if the command line has properties of a new ledger but creates none."""
+    """Raises UsageError if the command line gives properties of a new ledger although the command creates none."""
     context = click.get_current_context()
     for name, option in NEW_LEDGER_OPTIONS.items():
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:

@@ -34,13 +34,13 @@ WAIT_SECONDS_MAX = 5.0
 number."""
 
 REQUEST_SECONDS = 0.0005
-"""The cost of receiving, parsing and sending, in addition to that of the response itself."""
+"""The processor time of receiving, parsing and sending, in addition to that of the response itself."""
 
 ANSWER_SECONDS = 0.005
-"""The expected cost of a response until one has been measured for its path."""
+"""The expected processor time of a response until one has been measured for its path."""
 
 NEWEST_WEIGHT = 0.2
-"""The weight of a path's latest response in the expected cost of the next one."""
+"""The weight of a path's latest response in the expected processor time of the next one."""
 
 BUSY = (
     f"other requests took so much time that this one could not begin within {WAIT_SECONDS_MAX:g} s: "

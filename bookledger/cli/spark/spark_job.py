@@ -58,8 +58,8 @@ class LastLines:
 
 @contextmanager
 def children_quiet() -> Iterator[LastLines]:
-    """Redirects the stderr of processes started inside the block, for their lifetime, to the LastLines that it
-    yields."""
+    """Redirects the stderr of processes started inside the block to the yielded LastLines, for as long as these
+    processes run."""
     readable, writable = os.pipe()
     lines = LastLines(readable)
     sys.stderr.flush()

@@ -26,7 +26,8 @@ from .stale_record import StaleRecord
 async def find_stale_acceptor(
     store: MetadataStore, acceptor: tuple[str, str], ledgers: Sequence[LedgerRecord]
 ) -> StaleRecord | None:
-    """Returns the acceptor of these ledgers if its state does not include the last of them. Raises MetadataError."""
+    """Returns what the state of the acceptor of these ledgers lacks; None if the state includes the last of these
+    ledgers. Raises MetadataError."""
     records = JournalStore(store, *acceptor)
     standing = await records.read_state()
     rebuilt = rebuilt_acceptor(ledgers, None if standing is None else standing.state)
