@@ -16,7 +16,7 @@ NOT_YET = "it has not checked the cluster yet"
 
 
 class AutorecoveryHealth:
-    """The health of an auditor, which may not exist yet; calling `has_started` sets it."""
+    """The health of an auditor. The auditor need not exist yet: `has_started` adds it when it starts."""
 
     def __init__(self) -> None:
         self._registry = process_registry()

@@ -51,7 +51,7 @@ class Bookies(Collector):
         ]
 
     def describe(self) -> list[Metric]:
-        """Returns no metrics, because bookies are not queried before they exist."""
+        """Returns no metrics, because this is called at registration, before the bookies exist."""
         return []
 
     def collect(self) -> Iterator[Metric]:

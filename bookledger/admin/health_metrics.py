@@ -30,7 +30,7 @@ class HealthMetrics(Collector):
         self._findings = findings
 
     def describe(self) -> list[Metric]:
-        """Returns no metrics, because a daemon is not queried before it is complete."""
+        """Returns no metrics, because this is called at registration, before the daemon is complete."""
         return []
 
     def collect(self) -> Iterator[Metric]:

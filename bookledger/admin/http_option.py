@@ -34,7 +34,7 @@ class ConsolePages(Protocol):
     """Further pages to serve: those of the console."""
 
     def routes(self) -> list[web.RouteDef]:
-        """Returns the routes. ROUTES contains a rule for each."""
+        """Returns the routes. ROUTES in `bookie.wire.trust.roles` contains an access rule for each."""
         ...
 
     def error_page(self, status: HTTPStatus, title: str, why: str) -> web.Response:

@@ -59,7 +59,7 @@ def _is_installed() -> bool:
     """Returns whether the span exporter is installed, and with it the SDK, which it requires."""
     try:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
-    except ModuleNotFoundError:  # not even its parent package
+    except ModuleNotFoundError:  # not even its parent package is installed
         return False
 
 

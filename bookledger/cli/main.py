@@ -192,7 +192,7 @@ def cli(verbose: int, audit_log: Path | None, log_format: str) -> None:
     handler.setFormatter(JsonFormatter() if is_json else plain)
     handler.addFilter(BookieIdFilter())
     logging.basicConfig(level=level, handlers=[handler])
-    if not sys.stderr.isatty():  # on a terminal, standard output shows the same
+    if not sys.stderr.isatty():  # on a terminal, the user sees the same on standard output
         LIFE.setLevel(logging.INFO)
     if audit_log is not None:
         from .audit_log import LogsConfig, keep
@@ -223,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _clean_up_when_stopped() -> None:
     """Makes SIGTERM and SIGHUP exit with clean-up; daemons install their own handlers."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # the parent may want it ignored
+        if signal.getsignal(number) is signal.SIG_DFL:  # a signal that the parent ignored stays ignored
             signal.signal(number, lambda received, _: sys.exit(BY_SIGNAL + received))
 
 

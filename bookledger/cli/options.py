@@ -84,7 +84,8 @@ def all_of(*options: Option) -> Callable[[F], F]:
 
 
 def made_of(into: str, make: Callable[..., Any], *options: Option) -> Callable[[F], F]:
-    """Combines these options. Those that are parameters of `make` reach the command as one value, its result."""
+    """Combines these options. The values of those that are parameters of `make` are passed to it, and the command gets
+    its result as the argument `into`."""
     taken = inspect.signature(make).parameters
 
     def decorated(function: F) -> F:
@@ -111,7 +112,7 @@ def _metadata_option(*, required: bool) -> Callable[[F], F]:
 
 
 def naming_a_store(context: click.Context, option: click.Parameter, uri: str | None) -> str | None:
-    """Refuses a URI that does not name a store, before anything is done; a callback for options. It does not contact
+    """A callback for options: refuses a URI that does not name a store, before anything is done, and without contacting
     the store."""
     from metadata.errors import BadMetadataUri
     from metadata.store_factory import check_uri
@@ -331,7 +332,7 @@ new_ledger_options = made_of(
 
 
 def refuse_new_ledger_options(why: str) -> None:
-    """Raises UsageError if the command line has properties of a new ledger but creates none."""
+    """Raises UsageError if the command line gives properties of a new ledger although the command creates none."""
     context = click.get_current_context()
     for name, option in NEW_LEDGER_OPTIONS.items():
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:

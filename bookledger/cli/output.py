@@ -202,9 +202,9 @@ class ProgressBar:
     """A progress bar on stderr, with the rate, and with the time left if the total is known. If stderr is not a
     terminal, nothing is shown.
 
-    Enter it when the work begins, and call it with each increment, in bytes or in the unit `of`; if `of` is "", the bar
-    shows only the time. `prints`: the work prints on standard output; if that is a terminal, there is no bar.
-    `is_mostly_quick`: the bar appears after QUICK_SECONDS, from a timer, because the work may hang.
+    Enter it when the work begins, and call it with each increment, in bytes or in the unit given by `of`; if `of` is
+    "", the bar shows only the time. `prints`: the work prints on standard output; if that is a terminal, there is no
+    bar. `is_mostly_quick`: the bar appears after QUICK_SECONDS, from a timer, because the work may hang.
     """
 
     def __init__(

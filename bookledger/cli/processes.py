@@ -140,8 +140,8 @@ def _is_free(port: int) -> bool:
 
 
 def _not_inherited() -> dict[str, str]:
-    """Returns environment variables that clear the options of a bookie in this process's environment: they are meant
-    for one bookie, and several bookies cannot share a port or a directory."""
+    """Returns empty values for all environment variables of this process that set options of a bookie, so that children
+    do not inherit them: they are meant for one bookie, and several bookies cannot share a port or a directory."""
     return {name: "" for name in os.environ if name.startswith(OPTIONS)}
 
 

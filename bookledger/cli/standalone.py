@@ -71,7 +71,7 @@ class _Machine:
         from ..admin.bookies import Bookies
 
         def peers_of(store: MetadataStore, key: BookieKey) -> ClusterPeers:
-            own = client_config(certificates=PLAIN_TEXT, tracing=provider)  # one machine
+            own = client_config(certificates=PLAIN_TEXT, tracing=provider)  # all bookies are on this machine
             return ClusterPeers(store, own, key=key)
 
         async with AsyncExitStack() as stack:

@@ -92,7 +92,8 @@ def _remove_if_unused(path: Path, purpose: str, say: Say) -> None:
 
 
 def _remove(path: Path, whose: str, say: Say) -> bool:
-    """Removes the directory and returns whether it is gone; a child that is still ending may create files in it."""
+    """Removes the directory, and returns whether it is gone. Removal may fail because a child process that is still
+    ending creates files in it."""
     try:
         shutil.rmtree(path)
     except OSError as error:

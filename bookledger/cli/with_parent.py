@@ -1,8 +1,8 @@
-"""Runs a module that is killed when its parent process ends, even if it is stopped.
+"""Runs a module in a process that is killed when its parent ends, even if the process itself is stopped.
 
     python -m bookledger.cli.with_parent PARENT-PID MODULE [ARGUMENT…]
 
-The child makes this request itself. Requesting it between fork and exec would run Python's hooks around a fork in the
+The process asks the kernel for this itself. Asking between fork and exec would run Python's hooks around a fork in the
 parent, and a signal that arrived at that moment would be lost, leaving a lock held.
 """
 

@@ -50,7 +50,7 @@ class ClusterSnapshot:
     auditor: LeaseLock | None
     hold: Restored | None
     silent: Mapping[str, str] | None = None
-    """The reasons why bookies do not answer, by bookie name; None if none was called."""
+    """Why bookies do not answer, by bookie name; None if no bookie was called."""
     offloader: OffloaderState | None = None
 
 

@@ -61,7 +61,7 @@ def _why_broken(log: LogRecord, segment: Segment, found: Mapping[int, LedgerReco
     if maker != log.identity and (
         ledger.last_entry is None or _end(segment, ledger.last_entry) > segment.end_position
     ):
-        return ""  # a fork shares a part of the ledger
+        return ""  # the log is a fork that shares only a part of the ledger
     if not ledger.is_closed or ledger.last_entry is None:
         return f"the ledger is {ledger.state.value}, but the log records its end"
     end = _end(segment, ledger.last_entry)

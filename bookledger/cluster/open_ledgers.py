@@ -64,7 +64,7 @@ async def _ask(client: LedgerClient, record: LedgerRecord, slots: asyncio.Semaph
 
 
 def confirmed_fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
-    """Returns the values as JSON; for a closed ledger, its end and no writer."""
+    """Returns what bookies report about a ledger, as JSON; for a closed ledger, its end and no writer."""
     found = _seen(record, seen)
     return {
         "last_add_confirmed": found.last_add_confirmed,
@@ -74,7 +74,7 @@ def confirmed_fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
 
 
 def why_unknown(record: LedgerRecord, seen: Open) -> dict[str, str]:
-    """Returns the reason as JSON; empty if the values are known."""
+    """Returns, as JSON, why the values of a ledger are unknown; empty if they are known."""
     why = _seen(record, seen).why_unknown
     return {"why_unknown": why} if why else {}
 

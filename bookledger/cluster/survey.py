@@ -35,7 +35,8 @@ from metadata.records.registration import Registration
 from metadata.store import MetadataStore, StoreHealth, list_all
 
 COUNTED_LEDGERS_MIN = 1000
-"""The number of ledgers from which the auditor's counts are used if they suffice; fewer ledgers are listed directly."""
+"""Minimum number of ledgers for which a survey uses the auditor's counts, if these suffice for the caller; fewer
+ledgers are listed directly."""
 
 LEDGERS_LISTED_MAX = 100_000
 """Maximum number of under-replicated ledgers that a survey lists; further ones are only counted."""
@@ -61,7 +62,7 @@ class Survey(LedgerCounts):
     `counted_seconds_ago`: 0 if the ledgers were listed; otherwise the auditor counted them, and `bad_copies_by_ledger`,
     `unclosed` and `open_on` are empty. `moving`: ledgers with copies to be moved for balance. `open_on`: ledgers still
     being written, by the bookie that is to leave. `hold`: the metadata came from a backup that has not been accepted,
-    or went back without an operator's action.
+    or it has returned to an older state without an operator's action.
     """
 
     cluster_id: str
@@ -101,7 +102,7 @@ async def survey(
     on_ledger: Callable[[int], object] = lambda _: None,
     may_be_counted: bool = False,
 ) -> Survey | None:
-    """Surveys the whole cluster; returns None if there is no cluster at this URI. `on_ledger` is called with
+    """Surveys the whole cluster; returns None if there is no cluster in the store. `on_ledger` is called with
     the number of ledgers examined since its last call.
 
     With `may_be_counted`, a very large number of ledgers is not listed if the auditor has counted them. Raises

@@ -116,7 +116,7 @@ class Console:
         return cls(metadata_uri, lost_after_seconds=lost_after_seconds, config=own)
 
     def routes(self) -> list[web.RouteDef]:
-        """Returns all routes. ROUTES contains a rule for each."""
+        """Returns all routes. ROUTES in `bookie.wire.trust.roles` contains an access rule for each."""
         return [
             *api_routes(self._sight),
             *(web.get(path, pages.handler(draw, self._sources)) for path, draw in PAGES.items()),

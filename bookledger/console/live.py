@@ -31,7 +31,7 @@ BOOKIES_ASKED_MAX = 200
 """Maximum number of bookies per poll, the first ones by name. Further bookies are shown without live values."""
 
 BOOKIE_ANSWER_SECONDS_MAX = LOOK_SECONDS
-"""A bookie that has not answered when the next poll is due is shown as silent."""
+"""How long a bookie may take to answer: one that has not answered when the next poll is due is shown as silent."""
 
 SILENT_SECONDS_MAX = 10.0
 """Maximum age of the poll that decides which bookies are silent."""

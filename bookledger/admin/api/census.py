@@ -1,4 +1,4 @@
-"""Counts all ledgers and their states in the background, by reading every record or from the auditor's counts."""
+"""Counts all ledgers, by state, in the background: reads every record, or uses the auditor's counts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from metadata.store import MetadataStore
 
 REST_SECONDS_MIN = 5.0
 REST_A_WALK = 10
-"""The pause between two walks is this many times the duration of the last walk, but at least REST_SECONDS_MIN, so that
-walks take at most a tenth of one CPU."""
+"""The pause between two walks over all ledgers is this many times the duration of the last walk, but at least
+REST_SECONDS_MIN, so that walks take at most a tenth of one CPU."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The latest complete walk, when it ended, and how long it took."""
+    """The result of the latest complete walk over all ledgers, when it ended, and how long it took."""
 
     survey: Survey
     at: float
@@ -37,8 +37,8 @@ class Counted:
         return self.survey.view.living.keys() == view.living.keys()
 
     def copies_left(self, view: ClusterView) -> dict[str, int] | None:
-        """Returns the number of fragments per count of copies, where a fragment's count is that of its entry with the
-        fewest copies on live bookies; None if the live bookies have changed."""
+        """Returns how many fragments have each number of copies. A fragment's number is that of its entry with the
+        fewest copies on live bookies. Returns None if the live bookies have changed."""
         if not self.is_of(view):
             return None
         return {str(copies): count for copies, count in sorted(self.survey.copies_left.items())}
@@ -54,8 +54,8 @@ class Census:
         self.counted: Counted | None = None
 
     async def now(self, store: MetadataStore, wait_seconds: float) -> Counted | None:
-        """Returns the latest count. If there is none yet, waits for one for up to this many seconds, and returns None
-        if it is still not available."""
+        """Returns the latest count. If there is none yet, waits for one for up to `wait_seconds`, and returns None if
+        it is still not available."""
         if self._walking is None and self._is_due():
             self._walking = asyncio.create_task(self._walk(store))
         if self.counted is None and self._walking is not None:
@@ -63,7 +63,7 @@ class Census:
         return self.counted
 
     async def stop(self) -> None:
-        """Stops the walk, if one is running."""
+        """Stops the walk over the ledgers, if one is running."""
         if self._walking is not None:
             self._walking.cancel()
             await asyncio.wait([self._walking])

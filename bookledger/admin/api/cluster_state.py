@@ -1,5 +1,5 @@
 """The cluster's state as plain values, which the API returns as JSON and the console as pages. Every function raises
-Away."""
+Away if the metadata is unavailable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Missing copies and running repairs as plain values, for the API and the console. Every function raises Away."""
+"""Missing copies and running repairs as plain values, for the API and the console. Every function raises Away if the
+metadata is unavailable."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ async def healing(sight: MetadataView) -> Facts:
 
 
 def _away(counted: Survey) -> list[Facts]:
-    """Returns the first ledgers with copies on absent bookies, together with those bookies."""
+    """Returns the first AWAY_MAX ledgers with copies on absent bookies, each with the names of those bookies."""
     by_ledger = (
         (ledger_id, sorted({copy.bookie.bookie_id for copy in bad if copy.condition is Condition.AWAY}))
         for ledger_id, bad in counted.bad_copies_by_ledger.items()
@@ -94,7 +95,7 @@ def _away(counted: Survey) -> list[Facts]:
 
 
 async def _bad_copies(store: MetadataStore, mark: Mark, view: ClusterView) -> list[Facts]:
-    """Returns the bad copies according to the ledger's current record; none if they have been healed already."""
+    """Returns the bad copies according to the ledger's current record; an empty list if they are healed already."""
     try:
         record = await ledger(store, mark.ledger_id)
     except BadRecord as error:

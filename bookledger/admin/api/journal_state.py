@@ -26,8 +26,8 @@ class Ahead(NamedTuple):
 
 
 async def lag_millis(store: MetadataStore, ahead: Ahead, last_txid: int) -> int | None:
-    """Returns how long an acceptor that has everything through `last_txid` has lacked the next transaction; None if
-    no record contains that time.
+    """Returns for how long an acceptor that has everything through `last_txid` has lacked the next transaction; None if
+    no record states when that transaction's segment was closed.
 
     The time is measured by two clocks: that of the process that closed the segment's ledger, and the local one.
     """
@@ -81,7 +81,8 @@ async def journals(sight: MetadataView) -> Facts:
     """Returns all journals by name. `lag_txids`: transactions that are finalized at other acceptors but not at this
     one; transactions in progress count only once they are finalized.
 
-    `lag_millis`: how long the acceptor has lagged; null if the ledger does not record when it was closed.
+    `lag_millis`: how long the acceptor has lagged; null if no record states when the ledger of the first missing
+    segment was closed.
     """
     found: dict[str, list[_Seen]] = {}
     async with sight.looking() as store:
@@ -120,7 +121,7 @@ async def _journal(store: MetadataStore, journal_id: str, seen: list[_Seen]) -> 
 
 
 async def _acceptors(store: MetadataStore) -> AsyncIterator[tuple[str, str]]:
-    """Yields each (journal, acceptor). Reads only the first segment of each acceptor."""
+    """Yields each pair of a journal and one of its acceptors. Reads only the first segment of each acceptor."""
     after: str | None = None
     while True:
         page = await store.list_page(keys.JOURNALS, after=after, limit=1)

@@ -1,4 +1,5 @@
-"""Ledgers as plain values, which the API returns as JSON and the console as pages. Every function raises Away."""
+"""Ledgers as plain values, which the API returns as JSON and the console as pages. Every function raises Away if the
+metadata is unavailable."""
 
 from __future__ import annotations
 
@@ -49,8 +50,8 @@ async def ledgers(
     """Returns one page, by id, of all ledgers or of those that match the search. `next` is the start of the next page;
     null at the end.
 
-    With order NEWEST, the highest ids come first, downwards from `first`, or from the highest id if `first` is 0. Only
-    for lists without a search.
+    With order NEWEST, the highest ids come first, downwards from `first`, or from the highest id if `first` is 0.
+    NEWEST is only for lists without a search.
     """
     wanted = Wanted.of(state, custom, bookie)
     if order == NEWEST and not wanted.is_anything:

@@ -126,7 +126,7 @@ async def _leader(store: MetadataStore, record: LogRecord) -> Facts | None:
 
 
 async def _segments(logs: LogStore, record: LogRecord, first: int) -> list[Segment]:
-    """Returns the segments from `first` on: if possible, a few more than are shown."""
+    """Returns the log's segments from position `first` on: if there are enough, a few more than are shown."""
     found: list[Segment] = []
     position = max(first, record.first_position)
     while position < record.paged_through and len(found) <= SEGMENTS_MAX:

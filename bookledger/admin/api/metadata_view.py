@@ -36,7 +36,8 @@ LEDGERS_MAX = 500
 """Maximum number of ledgers on one page."""
 
 KEYS_TRIED_MAX = 4
-"""Maximum number of pages of keys read for one page of ledgers; deleted ledgers among the keys are skipped."""
+"""Maximum number of key pages that are read to fill one page of ledgers. A page of keys may yield fewer ledgers,
+because deleted ledgers are skipped."""
 
 LOST_AFTER_SECONDS = 600.0
 """The default time after which an absent bookie counts as lost."""
@@ -107,14 +108,14 @@ class MetadataView:
 
 
 def key_before(prefix: str, name: str) -> str | None:
-    """Returns a key that sorts after the keys of all smaller names and before that of this name; no name contains a
-    `~`."""
+    """Returns a key that sorts after the keys of all smaller names and before that of this name. The key ends with `~`,
+    which no name contains."""
     return f"{prefix}{name[:-1]}{chr(ord(name[-1]) - 1)}~" if keys.is_name(name) else None
 
 
 async def ledgers_page(store: MetadataStore, first: int, limit: int) -> tuple[list[LedgerRecord], int | None]:
-    """Returns up to `limit` ledgers from an id on, and the start of the next page. There may be fewer ledgers because
-    deleted ones are skipped."""
+    """Returns up to `limit` ledgers from id `first` on, and the start of the next page. There may be fewer ledgers
+    because deleted ones are skipped."""
     assert 1 <= limit <= LEDGERS_MAX
     found: list[LedgerRecord] = []
     after = keys.ledger(first - 1) if first else None
@@ -141,11 +142,11 @@ async def end_of_ledgers(store: MetadataStore) -> int:
 async def newest_ledgers(
     store: MetadataStore, below: int, limit: int
 ) -> tuple[list[LedgerRecord], int | None]:
-    """Returns up to `limit` ledgers with ids below this one, in descending order, and the id below which the next page
-    begins.
+    """Returns up to `limit` ledgers with ids less than `below`, in descending order, and the value of `below` for the
+    next page.
 
-    A store lists keys only in ascending order, and ids may have wide gaps. So this function reads windows, each four
-    times as wide as the one before; a window that holds more than a page is halved.
+    A store lists keys only in ascending order, and ids may have wide gaps. So this function reads windows of ids, each
+    four times as wide as the one before; a window that holds more than a page is halved.
     """
     found: list[LedgerRecord] = []
     width = limit

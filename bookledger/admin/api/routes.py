@@ -18,7 +18,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def api_routes(sight: MetadataView) -> list[web.RouteDef]:
-    """Returns the API's routes. ROUTES contains a rule for each."""
+    """Returns the API's routes. ROUTES in `bookie.wire.trust.roles` contains an access rule for each."""
     described = openapi(program_version())
 
     async def document(_: web.Request) -> web.Response:

@@ -60,8 +60,8 @@ class Wanted:
 async def search(
     store: MetadataStore, wanted: Wanted, first: int, limit: int
 ) -> tuple[list[LedgerRecord], int | None]:
-    """Returns up to `limit` matching ledgers from an id on, and the id from which to continue; fewer, or none, if time
-    ran out."""
+    """Returns up to `limit` matching ledgers from id `first` on, and the id from which to continue; fewer, or none, if
+    time ran out."""
     found: list[LedgerRecord] = []
     after = keys.ledger(first - 1) if first else None
     end = time.monotonic() + SEARCH_SECONDS_MAX

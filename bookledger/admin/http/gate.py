@@ -1,4 +1,5 @@
-"""Caps concurrent HTTP connections, in total and per address; when full, evicts from the address with the most.
+"""Caps concurrent HTTP connections, in total and per address; when full, evicts from the address with the most
+connections.
 
 Gate        wraps the HTTP library's protocol of one connection: counts the connection, or refuses it with a reason
 knowing     for each request: marks the request's connection as identified, and as busy
@@ -41,7 +42,7 @@ def table_of(config: HttpConfig) -> ConnectionTable:
 
 
 class Gate(asyncio.Protocol):
-    """One connection. `visitor`: with TLS, the peer as counted before the handshake."""
+    """One connection. `visitor`: with TLS, the peer, which was already counted before the handshake."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ def guard_of(certificates: Certificates) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
-        if resource is None:  # the path does not exist, for any client
+        if resource is None:  # the path does not exist, so rights do not matter
             return await handler(request)
         who = _peer(request, certificates)
         _PEER.set(who)

@@ -34,13 +34,13 @@ WAIT_SECONDS_MAX = 5.0
 number."""
 
 REQUEST_SECONDS = 0.0005
-"""The cost of receiving, parsing and sending, in addition to that of the response itself."""
+"""The processor time of receiving, parsing and sending, in addition to that of the response itself."""
 
 ANSWER_SECONDS = 0.005
-"""The expected cost of a response until one has been measured for its path."""
+"""The expected processor time of a response until one has been measured for its path."""
 
 NEWEST_WEIGHT = 0.2
-"""The weight of a path's latest response in the expected cost of the next one."""
+"""The weight of a path's latest response in the expected processor time of the next one."""
 
 BUSY = (
     f"other requests took so much time that this one could not begin within {WAIT_SECONDS_MAX:g} s: "
@@ -86,11 +86,12 @@ class _Budget:
         self._first = asyncio.Lock()
 
     async def begin(self, seconds: float) -> None:
-        """Waits for the caller's turn, and charges this amount in advance. Raises Problem if the wait is too long."""
+        """Waits for the caller's turn, and charges `seconds` to the budget in advance. Raises Problem if the wait is
+        too long."""
         try:
             async with asyncio.timeout(WAIT_SECONDS_MAX), self._first:
                 wait = self.rate.spend(0.0)
-                # Responses that end in the meantime may have cost more than was charged in advance.
+                # A loop, because responses that end during the wait may have cost more than was charged in advance.
                 while wait > 0:
                     await asyncio.sleep(wait)
                     wait = self.rate.spend(0.0)
@@ -120,5 +121,5 @@ class _Timed(Awaitable[web.StreamResponse]):
                 self.seconds += time.thread_time() - began
             try:
                 step = partial(steps.send, (yield waits_for))
-            except BaseException as error:  # such as a cancellation, which the response handles
+            except BaseException as error:  # such as a cancellation: the response handles it
                 step = partial(steps.throw, error)

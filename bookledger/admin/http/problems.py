@@ -45,7 +45,8 @@ class Problem(Exception):
 
 
 def described(status: HTTPStatus, why: str) -> dict[str, object]:
-    """Returns the content of the problem document; its type is that of the status."""
+    """Returns the content of the problem document. Its type is `about:blank`: the problem has no meaning beyond its
+    status."""
     return {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": why}
 
 
@@ -105,7 +106,7 @@ class Protocol(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        # Logs the error; raises if part of a response was sent.
+        # Logs the error, and raises if part of a response has already been sent.
         super().handle_error(request, status, exc, message)
         found = HTTPStatus(status)
         answer = document(found, WHY.get(found, found.phrase))

@@ -123,7 +123,7 @@ class _RateLimitFilter(logging.Filter):
         if is_ours or error is None:
             record.msg = f"{record.getMessage()}{more}"
         else:
-            # Its message contains the received data, perhaps a password; its class name does not.
+            # The error's message contains the received data, perhaps a password; the name of its class does not.
             record.msg = f"invalid HTTP request{more}: {type(error).__name__}"
             record.levelno, record.levelname, record.exc_info = logging.INFO, "INFO", None
         record.args = ()
@@ -220,7 +220,7 @@ async def serving_http(
 
 
 def routes_of(content: HttpContent) -> list[web.RouteDef]:
-    """Returns all routes. ROUTES contains a rule for each."""
+    """Returns all routes. ROUTES in `bookie.wire.trust.roles` contains an access rule for each."""
     return [
         web.get("/healthz", _healthz),
         web.get("/readyz", _readyz_of(content)),

@@ -61,7 +61,7 @@ class BenchCluster:
 
 @contextmanager
 def plain_cluster(directory: Path, metadata_uri: str = "") -> Iterator[BenchCluster]:
-    """Starts a cluster with its metadata at this URI, or in a file of its own."""
+    """Starts a cluster with its metadata at `metadata_uri` or, if that is empty, in a new file in the directory."""
     directory.mkdir()
     uri = metadata_uri or uri_of(directory / "metadata.db")
     with bookie_processes(ENSEMBLE_SIZE, directory, uri) as bookies:
@@ -155,7 +155,7 @@ def measured(
     say(f"Python: {interpreter()}")
     say(f"baseline: plain sockets, three receivers, 1 MiB blocks, fdatasync each ({seconds:g} s)")
     baselines = [measured_baseline(directory, seconds)]
-    gc.freeze()  # as docs/applications.md advises for thousands of futures in flight
+    gc.freeze()  # docs/applications.md advises this for thousands of futures in flight
     results: list[WorkloadResult] = []
     with ExitStack() as stack:
         clusters = [stack.enter_context(plain_cluster(directory / "plain"))]
@@ -196,7 +196,8 @@ def _beside(result: WorkloadResult, baseline: float) -> WorkloadResult:
 
 
 def _beside_lists(results: Sequence[WorkloadResult]) -> list[WorkloadResult]:
-    """Returns the results, adding to those with a future per entry their throughput relative to that of lists."""
+    """Returns the results. Those of workloads with one future per entry also get their throughput relative to that of
+    appending the same entries in lists."""
     lists = {one.workload.replace(LISTS, ""): one.adds_per_s for one in results if LISTS in one.workload}
     rates = [lists.get(one.workload.replace(BLOCKING, "")) for one in results]
     return [

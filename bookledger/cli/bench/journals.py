@@ -86,8 +86,8 @@ WORKLOADS = (
 
 @dataclass(frozen=True, slots=True)
 class JournalBenchResult:
-    """`times_ledger`: how many times longer a batch takes than on a bare ledger, based on the median latency or on the
-    share of time."""
+    """`times_ledger`: how many times longer a batch takes than on a bare ledger. The time of a batch is the median
+    latency if one batch is in flight, and otherwise the total time divided by the number of batches."""
 
     workload: str
     batch_bytes: int

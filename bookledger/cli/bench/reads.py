@@ -16,7 +16,7 @@ STEP_ENTRIES = 1000
 """Approximately the number of entries in a page."""
 
 READ_BYTES = 200_000_000
-"""Number of bytes that are read repeatedly; they stay in the page cache."""
+"""Maximum number of bytes in the ledger that is read repeatedly; they stay in the page cache."""
 
 
 def read(uri: str, config: ClientConfig, workload: Workload, seconds: float, cpu: CpuMeter) -> Measured:
@@ -53,7 +53,8 @@ def _pages(reader: ReadHandle) -> Iterator[int]:
 
 
 def _entries(reader: ReadHandle) -> Iterator[int]:
-    """Yields the number of entries in each step, because timing every entry would take a tenth of the time."""
+    """Yields the number of entries in each step. A step has many entries, because timing every entry would take a tenth
+    of the time."""
     entries = reader.read()
     while count := sum(1 for _ in islice(entries, STEP_ENTRIES)):
         yield count

@@ -13,8 +13,8 @@ class How(StrEnum):
     """How a workload runs: in asyncio with a future for each append, unless its name says otherwise.
 
     BATCHES: lists of BATCH_ENTRIES. BLOCKING: the blocking client's futures. LEDGERS: ledgers are created, given one
-    entry each unless the entry size is 0, and closed. READ: a closed ledger is read by the blocking client, entry by
-    entry; PAGES: in columns.
+    entry each unless the entry size is 0, and closed. READ: the blocking client reads a closed ledger entry by entry.
+    PAGES: it reads pages, which are in columns.
     """
 
     FUTURES = "futures"

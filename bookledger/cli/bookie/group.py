@@ -119,7 +119,7 @@ async def _check_cookie_is_not_lost(store: MetadataStore, data: Path, bookie_id:
     cannot take its name by mistake."""
     holds_something = data.is_dir() and any(
         data.iterdir()
-    )  # an interrupted format, or one that will be refused
+    )  # an earlier format was interrupted, or this one will be refused
     if holds_something or await store.get(keys.cookie(bookie_id)) is not None:
         return
     if await store.get(keys.life(bookie_id)) is not None:

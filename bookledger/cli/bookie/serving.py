@@ -139,7 +139,7 @@ class Serving:
         sys.stdout.flush()
         systemd.notify(systemd.READY)
         gc.collect()
-        gc.freeze()  # objects that exist now live until the process ends: exempt them from collection
+        gc.freeze()  # what was allocated during startup lives until the process ends: exempt it from collection
 
     def _say(self, url: str | None, running: RunningBookie) -> None:
         node = None if self._node is None else self._node.describe(running)

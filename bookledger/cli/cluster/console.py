@@ -57,7 +57,7 @@ def console(
     from ...admin.bookies import Bookies
     from ...console.console import Console
 
-    http_bounds = replace(http_config(), loop_share=1.0)  # this process does nothing else
+    http_bounds = replace(http_config(), loop_share=1.0)  # serving pages is all that this process does
     config = client_config(**({"certificates": str(certificates)} if certificates else {}))
     pages = Console(
         metadata_uri,

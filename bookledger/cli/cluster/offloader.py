@@ -33,7 +33,7 @@ ONCE_WAIT_SECONDS_MAX = 15.0
 
 
 def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
-    """Parses `NAME=SECONDS`; `never` excludes the log."""
+    """Parses `NAME=SECONDS` or `NAME=never`; `never` excludes the log."""
     found = {}
     for value in values:
         name, _between, seconds = value.rpartition("=")

@@ -38,7 +38,7 @@ HOW = (
     "the plan is in effect, and bookies continue without this command (`bookledger cluster status`); plan again with: "
     "bookledger cluster rebalance --wait, or cancel the moves with: bookledger cluster rebalance --cancel"
 )
-"""Advice when the wait is interrupted."""
+"""Advice that is printed when the wait is interrupted."""
 
 
 @command()

@@ -35,7 +35,7 @@ OTHERS = (variable_of("config"), variable_of("verbose"))
 """Environment variables that are read before any command runs."""
 
 LIKENESS = 0.8
-"""A variable whose similarity to a known one is at least this is reported as a misspelling of it."""
+"""Minimum similarity to a known variable at which an unknown variable is reported as a misspelling of it."""
 
 
 def check_environment(root: click.Group, faults: Faults) -> None:
@@ -119,7 +119,7 @@ def _gathering(faults: Faults) -> Iterator[None]:
 
 def _check_section(settings: Settings, name: str) -> None:
     kind = SECTIONS[name].kind()
-    if required_of(kind):  # required values come from the command that constructs it
+    if required_of(kind):  # a command constructs it, and provides the required values
         settings.values(name)
     else:
         settings.made(name, kind)

@@ -23,7 +23,8 @@ def inner_of(command: click.Group, name: str) -> click.Command:
 
 
 def options_of(command: click.Command) -> Iterator[tuple[str, click.Option]]:
-    """Yields the options of a command that can be set, by name, except --help and those at the top of the file."""
+    """Yields the options of a command that can be set, each with its name, except --help and those that are set at the
+    top of the settings file."""
     for param in command.params:
         if not isinstance(param, click.Option) or param.envvar in COMMON.values() or param.is_eager:
             continue

@@ -43,7 +43,7 @@ COLUMNS = 100
 
 
 def example_of(root: click.Group, defaults: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the lines of the example file. `defaults`: the defaults of the settings at the top."""
+    """Yields the lines of the example file. `defaults`: the defaults of the settings at the top of the file."""
     yield "# Settings of bookledger: `bookledger --config FILE …`, or BOOKLEDGER_CONFIG=FILE. Options override the"
     yield "# environment, which overrides this file. `bookledger config check FILE` checks it."
     yield "# Each setting has an environment variable: polls_max in [limits] has BOOKLEDGER_LIMITS_POLLS_MAX, port in"
@@ -103,7 +103,7 @@ def _toml(value: Any) -> str:
 Row = dict[str, Any]
 
 DEFAULTS = {"log-format": LogFormat.PLAIN.value, "event-loop": EventLoop.FASTEST.value}
-"""Defaults of settings at the top of the file; the others have none."""
+"""Defaults of the settings at the top of the settings file; settings that are not listed here have no default."""
 
 
 @group()
@@ -208,7 +208,8 @@ def _of_words(context: click.Context, words: tuple[str, ...], typed: list[str]) 
 
 
 def _origin_at_the_top(root: click.Context, name: str) -> Origin:
-    """Returns the origin of a setting in COMMON. The file's values are already in the environment."""
+    """Returns the origin of a setting in COMMON. The file's values have already been copied to the environment, so a
+    variable with the same value as in the file counts as set by the file."""
     variable, settings = COMMON[name], settings_now()
     for param in root.command.params:
         if param.envvar == variable and origin_of(root, param).source is SettingSource.FLAG:

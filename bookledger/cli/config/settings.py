@@ -75,8 +75,8 @@ class Settings:
     def made(self, name: str, kind: type[T], **more: Any) -> T:
         """Constructs the dataclass of a table, with `more` as further arguments.
 
-        Raises SettingsUsageError if settings contradict each other, and ValueError if the arguments are invalid but
-        nothing is set.
+        Raises SettingsUsageError if settings contradict each other, and ValueError if the table has no settings and the
+        arguments alone are invalid.
         """
         values = self.values(name)
         if not values:
@@ -196,7 +196,7 @@ def _parted(name: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
 def _without_commands(
     own: Mapping[str, Any], table: str, load: Callable[[], click.Command], file: SettingsFile, faults: Faults
 ) -> Mapping[str, Any]:
-    """Returns the settings of the table, and reports other keys, except for a table that belongs to a subcommand."""
+    """Returns the settings of the table, and reports keys that are neither settings nor tables of subcommands."""
     kind = SECTIONS[table].kind()
     known = {*tunables_of(kind), *elsewhere_of(kind)}
     for name in own.keys() - known:

@@ -29,7 +29,7 @@ from ..terminal import say
 from .steps import Demo, DemoResult
 
 RECORDS_MIN = 10
-"""With fewer records, there might be none before, between or after the two kills."""
+"""Minimum number of records: with fewer, there might be none before, between or after the two kills."""
 
 
 def default_file() -> Path:

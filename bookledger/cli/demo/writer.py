@@ -37,7 +37,7 @@ demo's."""
 
 @dataclass(slots=True)
 class Confirmed:
-    """The confirmed entries so far, in order."""
+    """Totals, digest and latencies of the entries that have been confirmed, in order."""
 
     entries: int = 0
     size: int = 0
@@ -104,7 +104,7 @@ class FileWriter:
         self._paused_seconds += time.perf_counter() - stopped
 
     def _take_confirmed(self, *, down_to: int) -> None:
-        """Takes confirmed appends, waiting for the oldest while more than `down_to` are in flight."""
+        """Records confirmed appends, and waits for the oldest append while more than `down_to` are in flight."""
         while self._in_flight and (len(self._in_flight) > down_to or self._in_flight[0][2].done()):
             appended_at, payload, future = self._in_flight.popleft()
             entry_id = future.result()

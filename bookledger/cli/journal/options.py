@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SHAPE: Headings = {"Ledgers of new segments": ("--ensemble", "--write-quorum", "--ack-quorum", "--digest")}
-"""A heading for `journal_place_to_write`."""
+"""The heading in `--help` for the options that `journal_place_to_write` adds."""
 
 TXID_MAX = 2**63 - 2
 
@@ -85,7 +85,8 @@ class JournalPlace:
                 raise ValueError(self._not_named(more, new))
 
     def _not_named(self, more: Sequence[str], new: Sequence[str]) -> str:
-        """Returns advice about acceptors that were not named; a new name may be meant as a replacement for one."""
+        """Returns advice about acceptors that were not named; a new name on the command line may be meant to replace
+        one of them."""
         left_out, names = ", ".join(more), ", ".join(new)
         if new:
             return (

@@ -170,7 +170,7 @@ def _describe_unread(unread: Unread) -> str | None:
 
 
 def _unseen(journal_id: str, acceptor: str, state: str, error: str | None = None) -> Fields:
-    """Returns a row whose fields are all empty except for these."""
+    """Returns a row whose fields are all empty except for the arguments."""
     named = {"journal": journal_id, "acceptor": acceptor, "state": state}
     return {**named, **dict.fromkeys(OF_STATE), "error": error}
 

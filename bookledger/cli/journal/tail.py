@@ -109,7 +109,7 @@ def _content(path: Path) -> bytes:
 
 
 class _Printed:
-    """Progress of the output."""
+    """Prints edits, and tracks the progress of the output."""
 
     def __init__(self, next_txid: int | None) -> None:
         self.next_txid = next_txid
@@ -187,7 +187,8 @@ def _is_lost(error: JournalError) -> bool:
 
 
 def _is_outage(error: JournalError) -> bool:
-    """Returns whether a peer did not answer; errors that acceptors report do not go away with time."""
+    """Returns whether the error means that a peer did not answer. Such an error may go away with time; errors that
+    acceptors report do not."""
     from qjm_compat.errors import JournalUnavailable, QuorumFailed, QuorumTimeout, SegmentUnavailable
 
     if isinstance(error, QuorumFailed):

@@ -21,8 +21,8 @@ def asking_bookies(metadata_uri: str) -> Iterator[Asked]:
     """Yields a function that asks bookies about a page of ledgers. Its client is created for the first ledger that is
     not closed.
 
-    After a page has taken the whole time limit, bookies are not asked about any further ledgers, so that the caller
-    does not wait repeatedly for bookies that hang.
+    Once the bookies of a page have taken the whole time limit, bookies are not asked about any further ledgers, so that
+    the caller does not wait repeatedly for bookies that hang.
     """
     client: LedgerClient | None = None
     is_late = False

@@ -166,7 +166,7 @@ def _fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
 
 
 class _Shown:
-    """The ledgers to print, collected while further ledgers are examined: a table needs the widths of all rows."""
+    """Prints ledgers as JSON lines, and tracks the last one, so that a stopped command can be resumed after it."""
 
     def __init__(self) -> None:
         self.last_ledger: int | None = None

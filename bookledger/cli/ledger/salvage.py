@@ -85,7 +85,7 @@ def salvage(
 
 @dataclass(slots=True)
 class _SalvageFindings:
-    """The findings so far. `gap`: the last gap, which may still grow."""
+    """Totals of the entries that were found and that are missing. `gap`: the last gap, which may still grow."""
 
     entries: int = 0
     payload_bytes: int = 0

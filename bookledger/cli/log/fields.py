@@ -41,7 +41,8 @@ def settings_fields(record: LogRecord) -> dict[str, Any]:
 
 
 def sharing_fields(sharing: Sharing) -> dict[str, Any]:
-    """Returns the logs with which a log shares ledgers. `own_bytes`: bytes per copy that deleting it would free."""
+    """Returns the logs with which a log shares ledgers. `own_bytes`: bytes per copy that would be freed by deleting the
+    log."""
     return {
         "shared_with": [f"{one.log}: {one.start} to {one.stop - 1}" for one in sharing.logs],
         "own_bytes": sharing.own_bytes,

@@ -122,7 +122,7 @@ def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
 
 def retention_fields(found: RetentionView) -> dict[str, Any]:
     """Returns the fields of a log's retention. The next round deletes records before position `goes_before`; `next`
-    describes the deletion after that."""
+    describes the segment to be deleted after that, and why it is kept until then."""
     settled = found.record.retention
     if not settled.is_set:
         return {"retention": None}

@@ -57,12 +57,13 @@ async def cluster_there(store: MetadataStore) -> str:
 
 
 def looking_at_ledgers(total: int | None = None, *, prints: bool = False) -> ProgressBar:
-    """Returns the progress bar of a command that reads the records of all ledgers; most clusters have few ledgers."""
+    """Returns the progress bar of a command that reads the records of all ledgers. The bar appears only after
+    QUICK_SECONDS, because most clusters have few ledgers."""
     return ProgressBar("looking at ledgers", total, of="ledgers", prints=prints, is_mostly_quick=True)
 
 
 def surveyed(metadata_uri: str, lost_after: float, *, may_be_counted: bool = False) -> Survey:
-    """Surveys the whole cluster, as `survey` does. Raises LedgerError if there is none."""
+    """Surveys the whole cluster, as `survey` does. Raises LedgerError if there is no cluster."""
     wait_ms = int(lost_after * 1000)
 
     async def work(store: MetadataStore) -> Survey:

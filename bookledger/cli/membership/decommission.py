@@ -207,7 +207,7 @@ async def forget(store: MetadataStore, name: str) -> None:
 
 
 async def _stays(store: MetadataStore, name: str) -> None:
-    """Records that the bookie stays: an interrupted command may have recorded that it was to be forgotten."""
+    """Records that the bookie stays: withdraws a record of its removal that an interrupted command may have left."""
     cookie = await read_cookie(store, name)
     if cookie is not None:
         await decommissioned_bookies.take_back(store, cookie.incarnation)

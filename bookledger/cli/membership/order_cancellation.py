@@ -13,7 +13,7 @@ from ..terminal import say
 from .cluster_survey import with_store
 
 TAKES_ENTRIES_SECONDS_MAX = 15.0
-"""Three times the interval at which a bookie checks its orders."""
+"""How long to wait until a bookie takes entries: three times the interval at which a bookie checks its orders."""
 
 LOOK_SECONDS = 0.2
 
@@ -31,7 +31,7 @@ def print_order_cancelled(metadata_uri: str, name: str, *, as_json: bool) -> Non
 
 
 async def _takes_entries(store: MetadataStore, name: str) -> bool:
-    """Returns whether the bookie takes entries in time, or is absent."""
+    """Returns whether the bookie takes entries within TAKES_ENTRIES_SECONDS_MAX, or is absent."""
     try:
         async with asyncio.timeout(TAKES_ENTRIES_SECONDS_MAX):
             while not await _is_writable(store, name):  # noqa: ASYNC110 — a key is polled

@@ -15,8 +15,8 @@ from .cluster_survey import check_is_cluster
 
 
 async def check_not_rolled_back(metadata_uris: Iterable[str], how_to_go_on: str) -> None:
-    """Raises LedgerError if the metadata at one of these URIs is held back. A store that does not answer is ignored,
-    because the caller waits for it."""
+    """Raises LedgerError if the metadata at one of these URIs is on hold: it was restored, rebuilt or rolled back, and
+    has not been accepted. A store that does not answer is ignored, because the caller waits for it."""
     for uri in sorted(set(metadata_uris)):
         try:
             async with opened_store(uri) as store:

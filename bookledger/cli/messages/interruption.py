@@ -13,7 +13,7 @@ from .exit_codes import ExitCode, is_of_signal
 
 @contextmanager
 def advise_when_stopped(how: Callable[[], str]) -> Iterator[None]:
-    """Prints the text that `how` returns if the work is stopped: the work done so far, and how to continue.
+    """If the work in the block is stopped, prints the text that `how` returns: what has been done, and how to continue.
 
     An interrupt is re-raised as SystemExit, because click would print an empty line for it.
     """

@@ -226,7 +226,9 @@ def _accept(
     elif not fits and not yes:
         confirm(f"{lost} Accept it anyway?")
     with acting("restored metadata accepted"):
-        if noted.chained:  # even if not held yet: no writer may use these records until they are up to date
+        if (
+            noted.chained
+        ):  # starts a hold if there is none: no writer may use these records until they are up to date
             with_store(metadata_uri, lambda store: hold.begin(store, backup_ms=0, now_ms=_now_ms()))
         made = rebuild_records(metadata_uri)
         with_store(metadata_uri, lambda store: hold.accept(store, made.heard))

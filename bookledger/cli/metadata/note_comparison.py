@@ -28,7 +28,8 @@ LISTED_MAX = 1000
 
 @dataclass(slots=True)
 class NoteComparison:
-    """Ledgers of which bookies have newer notes than the metadata, which has lost these ledgers or has older records.
+    """Ledgers about which bookies have newer notes than the metadata: the metadata has lost their records, or has older
+    ones.
 
     `waiting`: bookies that came back after older metadata was accepted without them.
     """
@@ -40,7 +41,7 @@ class NoteComparison:
     waiting: list[str] = field(default_factory=list)
     stale: list[StaleRecord] = field(default_factory=list)
     chained: list[LedgerRecord] = field(default_factory=list)
-    """The records of these ledgers that belong to logs and journals, which `stale` counts."""
+    """The records of those ledgers that belong to logs and journals; `stale` covers these logs and journals."""
 
     @property
     def fits(self) -> bool:

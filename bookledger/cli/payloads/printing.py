@@ -164,7 +164,7 @@ class Printer(Generic[P]):
         return _shown_line if self._out.isatty() else _plain_line
 
     def how(self) -> str:
-        """Describes the items printed when the command is stopped, and how to continue."""
+        """Describes, when the command is stopped, which items have been printed, and how to continue."""
         if self._files:
             return self._files.how(self._kind.many)
         if self._output is not None:

@@ -186,7 +186,7 @@ def _check_journal(options: LedgerOptions | EditsOptions, journal: str) -> None:
 
 
 def _check_selected(options: LedgerOptions | EditsOptions, selection: Selection) -> None:
-    """Checks that named ledgers exist, and all are closed unless they may be recovered."""
+    """Checks that named ledgers exist, and that all selected ledgers are closed unless they may be recovered."""
     from ledgers import LedgerClient
 
     from ..config.clients import client_config

@@ -80,7 +80,7 @@ class NewOutput:
             if left := self._left():
                 raise LedgerError(f"{error}; {left}") from error
             raise
-        except BaseException:  # a signal: report how it ended
+        except BaseException:  # stopped by a signal: report what is left
             left = self._left() or f"nothing is left in {self._where}"
             say(f"bookledger: stopped; {left}; {again(so='begin again')}", err=True)
             raise

@@ -169,7 +169,7 @@ def _run(where: OnSpark, layer: str, numbers: tuple[int, int, int, float], outpu
 
 @contextmanager
 def _seeds_lost_named(campaign: Campaign) -> Iterator[None]:
-    """Reports which seeds were lost with their task: a seed cannot end its task, but other causes can."""
+    """Reports which seeds were lost when their task failed: a seed cannot make its task fail, but other causes can."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -58,8 +58,8 @@ class LastLines:
 
 @contextmanager
 def children_quiet() -> Iterator[LastLines]:
-    """Redirects the stderr of processes started inside the block, for their lifetime, to the LastLines that it
-    yields."""
+    """Redirects the stderr of processes started inside the block to the yielded LastLines, for as long as these
+    processes run."""
     readable, writable = os.pipe()
     lines = LastLines(readable)
     sys.stderr.flush()
@@ -120,10 +120,10 @@ def run_on_spark(where: OnSpark, work: Callable[[SparkSession], T]) -> T:
 
 
 class _Running(Generic[T]):
-    """Runs all communication with Spark in a thread of its own.
+    """Runs all communication with Spark in a separate thread.
 
-    Signals are delivered to the main thread, and would otherwise interrupt an exchange with the JVM: the next request
-    would get the reply to the one before.
+    Signals are delivered to the main thread. There, a signal would interrupt an exchange with the JVM, and the next
+    request would get the reply to the previous one.
     """
 
     def __init__(self, where: OnSpark, work: Callable[[SparkSession], T]) -> None:
@@ -167,7 +167,7 @@ class _Running(Generic[T]):
         if self._session.done() and self._session.exception() is None:
             context = self._session.result().sparkContext
             context._accumulatorServer.shutdown()  # otherwise it would print an error message
-            logging.disable()  # so would threads that still talk to Java; nothing else is logged after this
+            logging.disable()  # threads that still talk to Java would log errors; nothing else is logged after this
             _end(context._gateway.proc)  # type: ignore[union-attr]
             wait([self._done], STOP_SECONDS_MAX)
 

@@ -83,7 +83,8 @@ OBJECT_STORE = BookieRef("object-store", "none")
 
 
 def _noted_of(copies: Sequence[LedgerRecord]) -> dict[int, list[NotedBy]]:
-    """Treats a copy in an object store like a note from a bookie that has dropped the ledger."""
+    """Returns notes made from copies in an object store, by ledger id. A copy is treated like a note from a bookie that
+    has dropped the ledger."""
     return {
         one.ledger_id: [NotedBy(OBJECT_STORE, FragmentNote.of(one, fragment)) for fragment in one.fragments]
         for one in copies
@@ -100,7 +101,7 @@ class Doubt:
 
 @dataclass(slots=True)
 class Rebuilding:
-    """Yields the keys, and counts what they contain. `items` may be called only once."""
+    """Yields the rebuilt keys of the metadata, and counts what they contain. `items` may be called only once."""
 
     sources: Sequence[BookieSource]
     copies: Sequence[LedgerRecord] = ()
@@ -249,7 +250,8 @@ class Rebuilding:
             yield Item(keys.election(name), election_record.encode(nobody))
 
     def _named_only(self, cookies: dict[str, Cookie]) -> Iterator[Cookie]:
-        """Yields the cookies of bookies to which ledgers refer but that were not asked; they may start again."""
+        """Yields the cookies of bookies that were not asked but to which ledgers refer, because these bookies may start
+        again."""
         for name, (_, ref) in sorted(self._named.items()):
             if name not in cookies:
                 self._doubt(

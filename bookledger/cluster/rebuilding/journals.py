@@ -39,8 +39,8 @@ class _SegmentLedger:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The sort key of ledgers for the same segment: that of the latest writer counts, and among several copies the
-        last."""
+        """The sort key of ledgers for the same segment, of which the highest counts: that of the latest writer and,
+        among several copies, the last."""
         return self.segment.writer_epoch, self.ledger.ledger_id
 
     @property
@@ -113,7 +113,8 @@ def _begun(found: Iterable[_SegmentLedger], purged_below: int) -> list[_SegmentL
 
 
 def _ended(begun: Sequence[_SegmentLedger]) -> tuple[list[SegmentRecord], list[str]]:
-    """Returns each segment with its end: a segment begins only after the previous one was finalized (rule J5)."""
+    """Returns the segments and a description of each doubt about them. Each segment except the last gets an end,
+    because a segment begins only after the previous one was finalized (rule J5)."""
     segments, doubts = [], []
     for one, following in zip(begun, [*begun[1:], None], strict=False):
         segment = one.segment

@@ -34,7 +34,8 @@ class _LogLedger:
     said: SegmentOf
     ledger: LedgerRecord
     log: int = 0
-    """The log to which the ledger belongs, among those whose ledgers a fork shares; each log has its own epochs."""
+    """The number of the ledger's log among the logs whose ledgers a fork shares. It comes first in `rank`, because each
+    log has its own epochs."""
     stop: int = POSITION_MAX
     """The position at which the part of the ledger that a fork shares ends."""
 
@@ -46,7 +47,7 @@ class _LogLedger:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """The sort key of ledgers for the same position: that of the latest writer counts."""
+        """The sort key of ledgers for the same position, of which the highest counts: that of the latest writer."""
         return self.log, self.said.epoch, self.ledger.ledger_id
 
 
@@ -55,9 +56,9 @@ def rebuilt_log(
     paged_us: int = 0,
     others: Mapping[bytes, Sequence[LedgerRecord]] = NO_OTHERS,
 ) -> RebuiltLog:
-    """Returns the log rebuilt from these ledgers, which are all known segments except those in pages that end by
-    `paged_us`. `others`: the ledgers of other logs, some of which a fork shares. Raises ValueError if none of them
-    match.
+    """Returns the log rebuilt from these ledgers, which are those of all known segments except segments in pages that
+    end by `paged_us`. `others`: the ledgers of other logs, some of which a fork shares. Raises ValueError if none of
+    `ledgers` describes a segment.
 
     As usual, a take-over of the log recovers its last segment.
     """
@@ -112,8 +113,8 @@ def _header(found: Sequence[_LogLedger]) -> LogRecord:
 
 
 def _chained(found: Iterable[_LogLedger]) -> list[_LogLedger]:
-    """Returns the ledgers that follow each other. Omits empty ones, and unneeded ones of an earlier writer, which
-    continue a tail that ended earlier than they assume."""
+    """Returns the ledgers that follow each other. Omits empty ones, and ledgers of an earlier writer that are not
+    needed, because the tail that they continue ended earlier than they assume."""
     chain: list[_LogLedger] = []
     for one in sorted(found, key=lambda one: (one.said.first_position, one.rank)):
         if one.end_position == one.said.first_position:

@@ -26,7 +26,8 @@ from .stale_record import StaleRecord
 async def find_stale_acceptor(
     store: MetadataStore, acceptor: tuple[str, str], ledgers: Sequence[LedgerRecord]
 ) -> StaleRecord | None:
-    """Returns the acceptor of these ledgers if its state does not include the last of them. Raises MetadataError."""
+    """Returns what the state of the acceptor of these ledgers lacks; None if the state includes the last of these
+    ledgers. Raises MetadataError."""
     records = JournalStore(store, *acceptor)
     standing = await records.read_state()
     rebuilt = rebuilt_acceptor(ledgers, None if standing is None else standing.state)
@@ -68,7 +69,7 @@ async def _put(records: JournalStore, standing: VersionedState | None, rebuilt: 
 
 def _merged(known: JournalState, later: JournalState) -> JournalState:
     """Merges the states: no promise is withdrawn, and purged or dropped segments are not restored."""
-    if known.storage != later.storage:  # the journal has been formatted since
+    if known.storage != later.storage:  # the journal was formatted again after `known`
         return replace(later, last_promised_epoch=max(known.latest_epoch + 1, later.last_promised_epoch))
     in_progress = {one.start_txid for one in later.segments}
     return replace(

@@ -1,4 +1,5 @@
-"""Brings logs and sets up to date with their ledgers, because metadata that went back lacks the later ones."""
+"""Brings logs and sets up to date with their ledgers, because metadata that has returned to an older state lacks the
+later ledgers."""
 
 from __future__ import annotations
 
@@ -79,9 +80,9 @@ def _unnamed(log: LogRecord, forks: Sequence[Fork]) -> list[Fork]:
 
 
 async def find_stale_set(store: MetadataStore, members: Sequence[LogRecord]) -> StaleRecord | None:
-    """Returns the difference if the set of these logs is missing or has grown since. The next client that opens the set
-    completes the expansion; until then, records appended after the expansion count as appended before it. Raises
-    MetadataError."""
+    """Returns the difference if the set of these logs is missing, or has grown since its record was written. The next
+    client that opens the set completes the expansion; until then, records appended after the expansion count as
+    appended before it. Raises MetadataError."""
     sets, rebuilt = LogSetStore(store), made_again(members)
     name, standing = rebuilt.model.name, await sets.read(rebuilt.model.name)
     if standing is None:

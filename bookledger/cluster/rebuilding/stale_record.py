@@ -1,5 +1,5 @@
-"""Describes logs, sets and journals whose records are incomplete because the metadata went back, and how to repair
-them."""
+"""Describes logs, sets and journals whose records are incomplete because the metadata has returned to an older state,
+and how to repair them."""
 
 from __future__ import annotations
 
