@@ -31,7 +31,7 @@ class IdentityCheck:
         self._seldom = LogRateLimit(LOG_INTERVAL_SECONDS_MIN)
 
     def why(self, request: ReadRequest | LacRequest | HoldingsRequest) -> str:
-        """Returns why the request is refused if the ledger on this bookie has another identity; otherwise ""."""
+        """Returns why the request is refused if the ledger on this bookie has a different identity; otherwise ""."""
         if why := self._state_of(request.ledger_id).identity_mismatch(request.identity):
             self.log_refusal(why)
         return why

@@ -187,7 +187,7 @@ class ConnectedBookies:
             self._look_up_again(bookie)
             reply = await self._info(bookie)
         if reply.incarnation != bookie.incarnation:
-            raise BookieUnavailable(str(bookie), f"it is another incarnation now ({reply.incarnation})")
+            raise BookieUnavailable(str(bookie), f"it is now a different incarnation ({reply.incarnation})")
         return reply
 
     async def maintain(

@@ -26,7 +26,7 @@ async def holder_of(logs: LogStore, record: LedgerRecord) -> LogRecord | None:
     said = segment_of(record.custom_metadata)
     if said is None:
         raise LedgerError(
-            f"ledger {record.ledger_id} belongs to a log that only a newer program understands: use that program"
+            f"ledger {record.ledger_id} belongs to a log that a newer version of this program wrote: use that version"
         )
     found = await logs.read(said.identity)
     if found is None:

@@ -327,8 +327,8 @@ class LedgerRecord:
         )
 
     def without_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
-        """Records that these entries have arrived at this position: removes ranges of entries that the copies there may
-        lack if they lie entirely within `first_entry` to `last_entry`; longer ranges remain."""
+        """Records that these entries have arrived at this position. Of the ranges of entries that the copies there may
+        lack, removes those that lie entirely within `first_entry` to `last_entry`; longer ranges remain."""
 
         def without(fragment: Fragment, first: int, last: int) -> Fragment:
             lack = fragment.lacking_at(position)

@@ -1,1 +1,1 @@
-"""Metadata store on one SQLite file, for the processes of one machine."""
+"""Metadata store in one SQLite file, shared by the processes of one machine."""

@@ -71,7 +71,7 @@ def since(layout_version: int, *, default: V) -> V:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(since, field))
 def edit_op(opcode: int, name: str) -> Callable[[type[Op]], type[Op]]:
-    """Registers a class as the op of this code."""
+    """Registers a class as the op with this code."""
 
     def register(cls: type[Op]) -> type[Op]:
         made = dataclass(frozen=True, slots=True, kw_only=True)(cls)

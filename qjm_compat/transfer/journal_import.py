@@ -120,8 +120,8 @@ class _Import:
         await self._note_laggards()
 
     def _sources(self) -> list[ImportSource]:
-        """Returns the files that contain edits, checked to have contiguous txids. Reads only files in progress, to find
-        their txids."""
+        """Returns the files that contain edits, after verifying that their txids are contiguous. Reads only files in
+        progress, to find their txids."""
         names, self.done.left_out = _listed(self.folder)
         sources: list[ImportSource] = []
         for name in names:

@@ -57,5 +57,5 @@ async def _open(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHa
             raise
     try:
         return await client.open_ledger(ledger_id, recovery=False)
-    except Unauthorized:  # the ledger has another password: raise the first error again
+    except Unauthorized:  # the ledger has a different password: raise the first error again
         return await client.open_ledger(ledger_id, recovery=False, password=password)

@@ -109,7 +109,7 @@ async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
 
 
 def starts_of(path: Path) -> int:
-    """Returns how many times the bookie of this directory has started. Raises DataDirectoryError if the number cannot
+    """Returns how many times a bookie has started in this directory. Raises DataDirectoryError if the number cannot
     be read."""
     return _read(path)[0]
 

@@ -90,7 +90,7 @@ class ClusterView:
 
     def copies_nothing(self, bookie: BookieRef) -> bool:
         """Returns whether the bookie is alive but has re-replication disabled, so that another bookie has to take over
-        the entries that it lacks."""
+        the entries that this one lacks."""
         registration = self.living.get(bookie)
         return registration is not None and not registration.heals
 

@@ -1,4 +1,4 @@
-"""Follows a ledger or log as it grows, through outages and up to a number of items."""
+"""Follows a ledger or log as it grows, despite outages, and optionally ends after a number of items."""
 
 from __future__ import annotations
 

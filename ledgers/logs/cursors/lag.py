@@ -17,7 +17,7 @@ class Lag:
     """How much a cursor's reader has left to read."""
 
     records: int
-    """The number of records that remain in the log and have not been used."""
+    """The number of records that remain in the log and have not yet been used."""
     bytes: int
     """The approximate size of these records, including keys and headers."""
     seconds: float

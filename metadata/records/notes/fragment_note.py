@@ -78,8 +78,8 @@ class Headline(NamedTuple):
     is_closed: bool
 
     def is_older_than(self, other: Headline) -> bool:
-        """Returns whether `other`, a headline for the same ledger and first entry, replaces this one; so does an equal
-        headline."""
+        """Returns whether `other`, a headline for the same ledger and first entry, replaces this one. An equal headline
+        replaces it, too."""
         return self[1:] <= other[1:]
 
     def is_ahead_of(self, record: LedgerRecord) -> bool:

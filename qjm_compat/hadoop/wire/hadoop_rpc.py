@@ -78,7 +78,7 @@ def method_of(call: Call) -> tuple[str, str, bytes]:
     """Decodes the protocol, method and message of a call. Raises BadRpcFrame, VersionMismatch."""
     if len(call.parts) != 2:
         raise BadRpcFrame(
-            f"a call must have a header and a message after its first header, not {len(call.parts)} parts"
+            f"a call must have two parts after its first header, a header and a message, not {len(call.parts)}"
         )
     header = pb.CallHeader()
     try:

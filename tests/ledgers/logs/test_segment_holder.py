@@ -71,5 +71,5 @@ def test_nothing_else_is_needed_by_a_log() -> None:
 
 def test_what_a_newer_program_says_of_a_log_is_not_overruled() -> None:
     newer = replace(ledger(1, 0, 1), custom_metadata={SEGMENT: b"\x02" + bytes(40)})
-    with pytest.raises(LedgerError, match="only a newer program understands"):
+    with pytest.raises(LedgerError, match="a newer version of this program wrote"):
         held(newer)
