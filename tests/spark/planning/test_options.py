@@ -91,7 +91,7 @@ def test_a_schema_chooses_columns_and_must_fit() -> None:
     )
     with pytest.raises(BadSelection, match="no column 'size'"):
         options.columns_of(StructType().add("size", "long"))
-    with pytest.raises(BadSelection, match="payload is binary, not string"):
+    with pytest.raises(BadSelection, match="payload has type binary, not string"):
         options.columns_of(StructType().add("payload", "string"))
     with pytest.raises(BadSelection, match="name at least one column"):
         options.columns_of(StructType())

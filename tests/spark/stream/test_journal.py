@@ -136,9 +136,9 @@ def test_a_checkpoint_is_refused_for_another_journal_or_other_acceptors(journal:
     stream = Stream(journal.uri)
     stream.batch()
     for other in Stream(journal.uri, "ns2"), Stream(journal.uri, acceptors="main,b"):
-        with pytest.raises(BadOffset, match="the checkpoint is of journal ns1 at acceptors main"):
+        with pytest.raises(BadOffset, match="the checkpoint belongs to journal ns1 at acceptors main"):
             other.reader.latestOffset(stream.offset, ReadAllAvailable())
-        with pytest.raises(BadOffset, match="the checkpoint is of journal ns1 at acceptors main"):
+        with pytest.raises(BadOffset, match="the checkpoint belongs to journal ns1 at acceptors main"):
             other.reader.partitions(other.reader.initialOffset(), stream.offset)
 
 

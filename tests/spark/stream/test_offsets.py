@@ -54,23 +54,23 @@ def test_an_offset_survives_the_checkpoint(below: int, done: set[int], batch: se
     ],
 )
 def test_what_is_no_offset_of_ledgers_is_refused_with_what_to_do(value: dict[str, Any]) -> None:
-    with pytest.raises(BadOffset, match=r"no offset of ledgers: .*new, empty checkpointLocation"):
+    with pytest.raises(BadOffset, match=r"not an offset of ledgers: .*new, empty checkpointLocation"):
         LedgersOffset.from_json(value)
 
 
 def test_the_offset_of_a_stream_of_other_ledgers_is_refused_by_name() -> None:
     stored = LedgersOffset(7, chosen="custom.kind=a").to_json()
     with pytest.raises(
-        BadOffset, match=r"of custom.kind=a, and this one is of all ledgers.*checkpointLocation"
+        BadOffset, match=r"of custom.kind=a, but this is a stream of all ledgers.*checkpointLocation"
     ):
         LedgersOffset.from_json(stored)
-    with pytest.raises(BadOffset, match=r"of custom.kind=a, and this one is of ledgers=7"):
+    with pytest.raises(BadOffset, match=r"of custom.kind=a, but this is a stream of ledgers=7"):
         LedgersOffset.from_json(stored, "ledgers=7")
 
 
 @pytest.mark.parametrize("value", [{"below": 1}, {"txid": 21}, LedgersOffset(7).to_json()])
 def test_what_is_no_offset_of_a_journal_is_refused(value: dict[str, Any]) -> None:
-    with pytest.raises(BadOffset, match=r"no offset of a journal: .*new, empty checkpointLocation"):
+    with pytest.raises(BadOffset, match=r"not an offset of a journal: .*new, empty checkpointLocation"):
         JournalOffset.from_json(value, "ns1", "main")
 
 
