@@ -24,8 +24,8 @@ class JournalConfig:
 
     The first five apply to each segment's ledger, see `ledgers.NewLedger`; `*_seconds_max` are Hadoop's
     `dfs.qjournal.*.timeout.ms` and `dfs.qjm.operations.timeout`. A single batch is always accepted, even if it exceeds
-    `queued_edits_bytes_max`. The number of pipelined batches and the interval between heartbeats are not settings but
-    the constants PIPELINED_BATCHES_MAX and HEARTBEAT_SECONDS.
+    `queued_edits_bytes_max`. A settings file cannot set `pipelined_batches_max` and `heartbeat_seconds`, whose defaults
+    are PIPELINED_BATCHES_MAX and HEARTBEAT_SECONDS.
     """
 
     ensemble_size: int = tunable(3, "Number of bookies in each segment's ledger.", 1, 32)

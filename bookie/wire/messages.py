@@ -308,7 +308,7 @@ class HeldNote(NamedTuple):
     """A ledger on a bookie, and the bookie's note of the fragment that begins at this entry (a `FragmentNote`,
     encoded).
 
-    The note is empty if the bookie has entries of the fragment, but no note.
+    The note is empty, and `first_entry` is 0, if the bookie has the ledger but no note about any of its fragments.
     """
 
     ledger_id: int

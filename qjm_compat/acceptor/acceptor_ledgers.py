@@ -105,8 +105,8 @@ class AcceptorLedgers:
 
     @property
     def open_segments(self) -> list[tuple[int, int]]:
-        """The first txid and the ledger of each segment that this process is writing, or whose ledger it is still
-        closing."""
+        """The first txid and the ledger of each segment that this process is writing, or whose ledger `close` is
+        still closing."""
         return sorted((start, ledger_id) for ledger_id, start in self._starts.items())
 
     # --- writing -----------------------------------------------------------------------------------

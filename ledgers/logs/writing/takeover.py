@@ -56,7 +56,7 @@ async def take_over(
         if ended is not None and last is not None and last.ledger_id == ended.ledger_id:
             record = record.ended(ended)
         if record.end_position != start:
-            # The metadata was restored to an older state, and another writer got the same epoch.
+            # The metadata returned to an older state, and another writer got the same epoch.
             raise LogFenced(record.name, record.writer or "unnamed", epoch)
         return record.begun(Segment(handle.ledger_id, start, epoch, begun_us))
 

@@ -329,7 +329,7 @@ class WriterShell(WriterState):
 
     def _segment(self, number: int) -> Segment:
         """Returns the record's segment for this number. Raises LogFenced if the record has no such segment, because the
-        metadata was restored to an older state, an operator accepted this, and this writer's epoch was assigned again.
+        metadata returned to an older state, an operator accepted this, and this writer's epoch was assigned again.
         """
         ledger_id, record = self._handles[number].ledger_id, self.record
         for segment in reversed(record.segments):

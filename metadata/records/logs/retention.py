@@ -1,7 +1,7 @@
 """Retention: which records of a log are removed automatically. Pure functions.
 
-Only whole segments are removed, the oldest first, and only segments that have ended. Time is an argument: the time of a
-record comes from its writer's clock, and the current time is that of a majority of the bookies.
+Only whole segments are removed, the oldest first, and only segments that have ended. Time is an argument: a record
+has the time that its writer gave it (`RecordClock`), and the current time is that of a majority of the bookies.
 """
 
 from __future__ import annotations

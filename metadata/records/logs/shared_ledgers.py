@@ -40,7 +40,7 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Another log, which created the ledgers that hold this log's positions before `stop`."""
+    """Another log, which created the ledgers of this log's positions from the previous maker's `stop` to before `stop`."""
 
     identity: bytes
     stop: int
