@@ -40,7 +40,8 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Another log, which created the ledgers of this log's positions from the previous maker's `stop` to before `stop`."""
+    """Another log, which created the ledgers of this log's positions from the previous maker's `stop`
+    up to its own."""
 
     identity: bytes
     stop: int

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from metadata import open_store
 from metadata.healing.collection_progress import retire
-from metadata.records.ledger_ids import counted_end, next_ledger_id
+from metadata.records.ledger_ids import counted_end, take_ledger_ids
 from metadata.records.ledger_record import SEGMENT, LedgerState, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from spark.planning.options import LedgerOptions
@@ -52,7 +52,7 @@ class Records:
 
     async def _count(self, ids: int) -> list[int]:
         store = await open_store(self.uri)
-        return [await next_ledger_id(store) for _ in range(ids)]
+        return [(await take_ledger_ids(store, 1))[0] for _ in range(ids)]
 
     def close(self, ledger_id: int) -> None:
         run(self._close(ledger_id))
@@ -67,7 +67,7 @@ class Records:
         store = LedgerStore(whole)
         for ledger_id in ledger_ids:
             while await counted_end(whole) <= ledger_id < CHOSEN_BY_HAND:
-                await next_ledger_id(whole)
+                await take_ledger_ids(whole, 1)
             named = {name: value.encode() for name, value in custom.items()}
             record = replace(closed(ledger_id, 10, 1000, custom=named), created_ms=created_ms or now_ms())
             if open_now:
