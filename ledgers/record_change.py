@@ -183,17 +183,19 @@ class RecordVersion:
         self._unless_held = unless_held
         self._marks = marks
         self.version = found.version
+        self._nonce = found.record.nonce
 
     async def change(self, record: LedgerRecord, machine: ChangingMachine[E]) -> list[E]:
         """Attempts the change and reports its outcome to the machine; returns the resulting effects."""
-        match await change_record(self._ledgers, record, self.version, unless_held=self._unless_held):
+        wanted = replace(record, nonce=self._nonce)
+        match await change_record(self._ledgers, wanted, self.version, unless_held=self._unless_held):
             case VersionedRecord(stands, version):
-                self.version = version
+                self.version, self._nonce = version, stands.nonce
                 await mark_if_underreplicated(self._marks, stands)
                 return machine.changed(stands)
             case Conflict(found):
                 if found is not None:
-                    self.version = found.version
+                    self.version, self._nonce = found.version, found.record.nonce
                 return machine.conflicted(found.record if found else None)
             case error:
                 return machine.change_failed(error)

@@ -35,15 +35,18 @@ DIGEST_FROM_PB = {number: digest for digest, number in DIGEST_TO_PB.items()}
 
 
 def encode(record: LedgerRecord) -> bytes:
-    """Encodes the value of `ledgers/<id>`. The identity comes first, so that a store can compare it (`beginning`)."""
+    """Encodes the value of `ledgers/<id>`. The identity and the nonce come first, so that a store can compare them
+    (`beginning`)."""
     message = to_message(record)
     message.ClearField("identity")
-    return beginning(record.identity) + message.SerializeToString(deterministic=True)
+    message.ClearField("nonce")
+    return beginning(record.identity, record.nonce) + message.SerializeToString(deterministic=True)
 
 
-def beginning(identity: bytes) -> bytes:
-    """Returns the bytes with which the value of every record with this identity begins."""
-    return pb.Ledger(identity=identity).SerializeToString()
+def beginning(identity: bytes, nonce: bytes = b"") -> bytes:
+    """Returns the bytes with which the value of a record begins that has this identity and, if it is known, the nonce
+    of the change that wrote it."""
+    return pb.Ledger(identity=identity).SerializeToString() + pb.Ledger(nonce=nonce).SerializeToString()
 
 
 def to_message(record: LedgerRecord) -> pb.Ledger:

@@ -68,7 +68,8 @@ class LedgerStore:
     async def change(
         self, record: LedgerRecord, version: int, *, unless_held: bool = False
     ) -> VersionedRecord:
-        """Replaces the record at `version`. Raises KeyConflict: read again.
+        """Replaces the record at `version`. Raises KeyConflict: read again. `record` has the nonce of the record that
+        was read at `version`, or none if that is not known.
 
         With `unless_held` raises MetadataRestored, and changes nothing, until an operator accepts metadata that has
         reverted to an older copy.
@@ -94,9 +95,10 @@ class LedgerStore:
     async def _replace(
         self, record: LedgerRecord, version: int, value: bytes, unless: str | None = None
     ) -> int:
-        """Replaces the record at `version` if it belongs to this ledger. A store that has reverted to an older copy
-        assigns versions a second time (rule W8), so the identity and the version are compared in one step."""
-        key, begins = keys.ledger(record.ledger_id), ledger_codec.beginning(record.identity)
+        """Replaces the record at `version` if it belongs to this ledger, and was written by the change whose nonce
+        `record` has. A store that has reverted to an older copy assigns versions a second time (rule W8), so they are
+        compared in one step with the version."""
+        key, begins = keys.ledger(record.ledger_id), ledger_codec.beginning(record.identity, record.nonce)
         return await settled_writes.replace(self.store, key, value, version, unless=unless, begins=begins)
 
     async def tombstone(self, ledger_id: int) -> Tombstone | None:

@@ -176,11 +176,11 @@ def test_W8_a_ledger_whose_ensemble_changed_after_the_copy_is_recovered_with_wha
             by_name[third.bookie_id].child.signal(signal.SIGSTOP)
             accept = "metadata", "check", "--accept", "--yes", f"--metadata={metadata.uri}"
             made = bookledger(*accept)
-            assert b"1 records were rebuilt" in made.stdout, made
+            assert b"1 records were rebuilt" in made.stdout, made.stdout.decode()
             assert f"{third.bookie_id} did not report its notes".encode() in made.stdout
             by_name[third.bookie_id].child.signal(signal.SIGCONT)
             made = bookledger(*accept)
-            assert b"1 records were rebuilt" in made.stdout, made
+            assert b"1 records were rebuilt" in made.stdout, made.stdout.decode()
             with another.open_ledger(writer.ledger_id) as reader:
                 assert [entry.payload for entry in reader] == payloads
         with pytest.raises(LedgerFenced):

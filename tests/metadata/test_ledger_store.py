@@ -16,7 +16,15 @@ from metadata.errors import BadRecord, KeyExists, MetadataRestored, OutcomeUnkno
 from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records import cluster, ledger_codec, ledger_ids
 from metadata.records.cluster import find_bookie, list_bookies
-from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, Shape, Tombstone
+from metadata.records.ledger_record import (
+    SEGMENT,
+    BookieRef,
+    Fragment,
+    LedgerRecord,
+    LedgerState,
+    Shape,
+    Tombstone,
+)
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.store import PAGE_KEYS_MAX, Lease, Versioned
@@ -261,6 +269,26 @@ async def test_a_ledger_of_another_identity_is_neither_changed_nor_deleted_thoug
     assert (await now.read_again(older.record), await now.read_again(newer.record)) == (None, newer)
     await now.delete(newer)
     assert await now.tombstone(7) == Tombstone(7, b"2" * 16)
+
+
+async def test_W8_a_record_written_by_another_change_at_the_same_version_is_neither_changed_nor_deleted() -> (
+    None
+):
+    """A store that went back assigns the version of a lost change to another change of the same ledger."""
+    lost, now = LedgerStore(MemoryStore()), LedgerStore(MemoryStore())
+    in_lost = await lost.create(replace(record(7), identity=b"1" * 16))
+    in_now = await now.create(in_lost.record)
+    second = Fragment(5, (ENSEMBLE[0], BookieRef("b4", "i4"), ENSEMBLE[2]), 10)
+    known = await lost.change(in_lost.record.changed_ensemble(second), in_lost.version)
+    there = await now.change(in_now.record.in_recovery(), in_now.version)
+    assert known.version == there.version
+    with pytest.raises(VersionConflict):
+        await now.change(known.record.changed_ensemble(replace(second, first_entry=6)), known.version)
+    with pytest.raises(VersionConflict):
+        await now.delete(known)
+    assert await now.read(7) == there
+    unknown = replace(there.record, nonce=b"")
+    assert (await now.change(unknown, there.version)).record.state is LedgerState.IN_RECOVERY
 
 
 async def test_a_tombstone_says_whether_its_ledger_was_of_a_log() -> None:
