@@ -63,7 +63,7 @@ async def _forget_copy(cluster: Cluster, record: LedgerRecord) -> LedgerRecord:
     def without(now: LedgerRecord) -> LedgerRecord:
         if now.cold is None:
             return now
-        is_on_bookies = all(one.ensemble for one in now.fragments) and not now.may_lack_entries
+        is_on_bookies = not (now.has_no_ensembles or now.may_lack_entries)
         if now.cold.key != copy.key or (now.cold.is_stored and not is_on_bookies):
             raise NotOffloaded(record.ledger_id, "some bookies have lost parts of it; try again")
         return now.forgetting_copy()

@@ -13,7 +13,6 @@ import pytest
 
 from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, LedgerRecord
-from ledgers.cold.object_store import MARKER
 from tests.integration.test_metadata_rollback import (
     has_been_compared,
     is_held_back,
@@ -21,6 +20,7 @@ from tests.integration.test_metadata_rollback import (
     sqlite_in,
     stores,
 )
+from tests.integration.test_offload import objects
 from tests.integration.test_offloader import made
 from tests.support.cluster_status import status
 from tests.support.command_line import bookledger, told
@@ -60,10 +60,6 @@ def all_renew(uri: str) -> None:
     before: dict[str, int] = {}
     until(lambda: len(before.update(renewals(uri)) or before) == 3)
     until(lambda: all(renewals(uri).get(name, 0) > times for name, times in before.items()))
-
-
-def objects(archive: Path) -> list[Path]:
-    return [one for one in archive.rglob("*") if one.is_file() and one.name != MARKER]
 
 
 def test_a_ledger_goes_to_an_object_store_and_comes_back(tmp_path: Path) -> None:

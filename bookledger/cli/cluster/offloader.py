@@ -143,10 +143,7 @@ def offloader(
         after_seconds=after_seconds, used_percent_max=used_percent_max, keep_seconds=keep_seconds, logs=logs
     )
 
-    has_failed = False
-
     async def work() -> None:
-        nonlocal has_failed
         watched = OffloaderHealth()
         async with (
             LedgerClient(
@@ -165,7 +162,7 @@ def offloader(
             sys.stdout.flush()
             systemd.notify(systemd.READY)
             if once:
-                has_failed = await _one_round(client, made, as_json=as_json)
+                await _one_round(client, made, as_json=as_json)
                 return
             while True:
                 await _led(client, made)
@@ -178,13 +175,11 @@ def offloader(
                 say(f"{error}; waiting to be elected again")
 
     asyncio.run(until_stopped(work(), on_stop=partial(systemd.notify, systemd.STOPPING)))
-    if has_failed:
-        sys.exit(1)
 
 
-async def _one_round(client: LedgerClient, made: Offloader, *, as_json: bool) -> bool:
-    """Runs one round, and returns whether anything failed or is missing. Raises LedgerError if another offloader is the
-    leader."""
+async def _one_round(client: LedgerClient, made: Offloader, *, as_json: bool) -> None:
+    """Runs one round. Raises Exit with code 1 if anything failed or is missing, and LedgerError if another offloader is
+    the leader."""
     election = client.election(ELECTION)
     try:
         async with election.lead(timeout=ONCE_WAIT_SECONDS_MAX) as term:
@@ -194,7 +189,8 @@ async def _one_round(client: LedgerClient, made: Offloader, *, as_json: bool) ->
         who = "another offloader" if leading is None else f"the offloader {leading.leader}"
         raise LedgerError(f"{who} is elected and does the rounds; nothing was done here") from None
     print_record(state_fields(state), as_json=as_json)
-    return bool(state.failed or state.missing)
+    if state.failed or state.missing:
+        raise click.exceptions.Exit(1)
 
 
 def _print_state(state: OffloaderState) -> None:
