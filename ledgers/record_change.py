@@ -174,7 +174,7 @@ class ChangingMachine(Protocol[E]):
 
 
 class RecordVersion:
-    """The version of the ledger's record that a handle's next compare-and-swap expects."""
+    """The stored record that a handle's next compare-and-swap expects: its version and its nonce (rule W8)."""
 
     def __init__(
         self, ledgers: LedgerStore, found: VersionedRecord, marks: Marks, *, unless_held: bool = False
@@ -182,20 +182,23 @@ class RecordVersion:
         self._ledgers = ledgers
         self._unless_held = unless_held
         self._marks = marks
-        self.version = found.version
-        self._nonce = found.record.nonce
+        self._found = found
+
+    @property
+    def version(self) -> int:
+        return self._found.version
 
     async def change(self, record: LedgerRecord, machine: ChangingMachine[E]) -> list[E]:
         """Attempts the change and reports its outcome to the machine; returns the resulting effects."""
-        wanted = replace(record, nonce=self._nonce)
+        wanted = replace(record, nonce=self._found.record.nonce)
         match await change_record(self._ledgers, wanted, self.version, unless_held=self._unless_held):
-            case VersionedRecord(stands, version):
-                self.version, self._nonce = version, stands.nonce
-                await mark_if_underreplicated(self._marks, stands)
-                return machine.changed(stands)
+            case VersionedRecord() as stored:
+                self._found = stored
+                await mark_if_underreplicated(self._marks, stored.record)
+                return machine.changed(stored.record)
             case Conflict(found):
                 if found is not None:
-                    self.version, self._nonce = found.version, found.record.nonce
+                    self._found = found
                 return machine.conflicted(found.record if found else None)
             case error:
                 return machine.change_failed(error)
