@@ -23,6 +23,7 @@ from metadata.records.ledger_ids import retired_end
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
+from metadata.version import Version
 
 from .errors import (
     LedgerError,
@@ -113,7 +114,7 @@ class ClientRecord(HeldRecord[R]):
 
 
 async def change_record(
-    ledgers: LedgerStore, record: LedgerRecord, version: int, *, unless_held: bool = False
+    ledgers: LedgerStore, record: LedgerRecord, version: Version, *, unless_held: bool = False
 ) -> VersionedRecord | Conflict | LedgerError:
     """Performs one compare-and-swap, and resolves an ambiguous outcome (rule M1). A change that closes the ledger also
     records the time.
@@ -174,7 +175,7 @@ class ChangingMachine(Protocol[E]):
 
 
 class RecordVersion:
-    """The stored record that a handle's next compare-and-swap expects: its version and its nonce (rule W8)."""
+    """The version of the ledger's record that a handle's next compare-and-swap expects."""
 
     def __init__(
         self, ledgers: LedgerStore, found: VersionedRecord, marks: Marks, *, unless_held: bool = False
@@ -182,23 +183,18 @@ class RecordVersion:
         self._ledgers = ledgers
         self._unless_held = unless_held
         self._marks = marks
-        self._found = found
-
-    @property
-    def version(self) -> int:
-        return self._found.version
+        self.version = found.version
 
     async def change(self, record: LedgerRecord, machine: ChangingMachine[E]) -> list[E]:
         """Attempts the change and reports its outcome to the machine; returns the resulting effects."""
-        wanted = replace(record, nonce=self._found.record.nonce)
-        match await change_record(self._ledgers, wanted, self.version, unless_held=self._unless_held):
-            case VersionedRecord() as stored:
-                self._found = stored
-                await mark_if_underreplicated(self._marks, stored.record)
-                return machine.changed(stored.record)
+        match await change_record(self._ledgers, record, self.version, unless_held=self._unless_held):
+            case VersionedRecord(stands, version):
+                self.version = version
+                await mark_if_underreplicated(self._marks, stands)
+                return machine.changed(stands)
             case Conflict(found):
                 if found is not None:
-                    self._found = found
+                    self.version = found.version
                 return machine.conflicted(found.record if found else None)
             case error:
                 return machine.change_failed(error)

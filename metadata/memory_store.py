@@ -23,8 +23,8 @@ from .store import (
     Versioned,
     WatchEvent,
     check_value,
-    goes_on_after,
 )
+from .version import Version
 
 EVENTS_KEPT_MAX = 10_000
 """Number of events kept for watches; a watch that falls further behind gets WatchCompacted."""
@@ -72,7 +72,7 @@ class MemoryData:
 
     def create(
         self, key: str, value: bytes, lease_id: int | None, now: float, unless: str | None = None
-    ) -> int:
+    ) -> Version:
         with self._lock:
             self._expire(now)
             if unless in self._entries:
@@ -87,21 +87,17 @@ class MemoryData:
         self,
         key: str,
         value: bytes,
-        version: int,
+        version: Version,
         now: float,
         unless: str | None = None,
-        begins: bytes = b"",
-    ) -> int:
+    ) -> Version:
         with self._lock:
             self._expire(now)
             if unless in self._entries:
                 raise KeyExists(unless)
-            stands = self._at_version(key, version)
-            if not goes_on_after(begins, stands.value):
-                raise VersionConflict(key, version)
-            return self._put(key, value, stands.lease_id)
+            return self._put(key, value, self._at_version(key, version).lease_id)
 
-    def delete(self, key: str, version: int, now: float) -> None:
+    def delete(self, key: str, version: Version, now: float) -> None:
         with self._lock:
             self._expire(now)
             self._at_version(key, version)
@@ -166,18 +162,18 @@ class MemoryData:
         with self._lock:
             self._wakers.discard(waker)
 
-    def _at_version(self, key: str, version: int) -> _Entry:
+    def _at_version(self, key: str, version: Version) -> _Entry:
         entry = self._entries.get(key)
         if entry is None:
             raise NoSuchKey(key)
-        if entry.version != version:
+        if entry.version != version or not version.matches(entry.value):
             raise VersionConflict(key, version)
         return entry
 
-    def _put(self, key: str, value: bytes, lease_id: int | None) -> int:
+    def _put(self, key: str, value: bytes, lease_id: int | None) -> Version:
         self._record(EventKind.PUT, key, value)
         self._entries[key] = _Entry(value, self._revision, lease_id)
-        return self._revision
+        return Version(self._revision, value)
 
     def _drop(self, key: str) -> None:
         del self._entries[key]
@@ -240,18 +236,18 @@ class MemoryStore:
 
     async def create(
         self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
+    ) -> Version:
         check_value(key, value)
         lease_id = None if lease is None else lease.lease_id
         return self._data.create(key, value, lease_id, self._now(), unless)
 
     async def replace(
-        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
-    ) -> int:
+        self, key: str, value: bytes, version: Version, *, unless: str | None = None
+    ) -> Version:
         check_value(key, value)
-        return self._data.replace(key, value, version, self._now(), unless, begins)
+        return self._data.replace(key, value, version, self._now(), unless)
 
-    async def delete(self, key: str, version: int) -> None:
+    async def delete(self, key: str, version: Version) -> None:
         self._data.delete(key, version, self._now())
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:

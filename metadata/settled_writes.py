@@ -37,6 +37,7 @@ from .errors import (
     StoreUnavailable,
 )
 from .store import MetadataStore, Versioned
+from .version import Version
 
 T = TypeVar("T")
 F = TypeVar("F")
@@ -60,7 +61,7 @@ async def create(
     *,
     unless: str | None = None,
     seconds_max: float = SETTLE_SECONDS_MAX,
-) -> int:
+) -> Version:
     """Creates the key once, even if answers are lost; returns its version.
 
     `value` must contain a nonce. Raises KeyExists if the key has another value; MetadataRestored if the key `unless`
@@ -68,7 +69,7 @@ async def create(
     StoreRefused if it is full.
     """
 
-    def write() -> Awaitable[int]:
+    def write() -> Awaitable[Version]:
         return store.create(key, value, unless=unless)
 
     return await _until_known(_Settling(store, key, value, write, unless), seconds_max)
@@ -84,21 +85,20 @@ async def replace(
     store: MetadataStore,
     key: str,
     value: bytes,
-    version: int,
+    version: Version,
     *,
     unless: str | None = None,
-    begins: bytes = b"",
     seconds_max: float = SETTLE_SECONDS_MAX,
-) -> int:
+) -> Version:
     """Replaces the value at `version` once, even if answers are lost; returns the new version.
 
-    `value` must contain a nonce. Raises VersionConflict or NoSuchKey if another client changed the key first, or if its
-    value does not begin with `begins` followed by more bytes; MetadataRestored if the key `unless` exists;
-    OutcomeUnknown or StoreUnavailable if the store did not answer for `seconds_max`; StoreRefused if it is full.
+    `value` must contain a nonce. Raises VersionConflict or NoSuchKey if another client changed the key first;
+    MetadataRestored if the key `unless` exists; OutcomeUnknown or StoreUnavailable if the store did not answer for
+    `seconds_max`; StoreRefused if it is full.
     """
 
-    def write() -> Awaitable[int]:
-        return store.replace(key, value, version, unless=unless, begins=begins)
+    def write() -> Awaitable[Version]:
+        return store.replace(key, value, version, unless=unless)
 
     return await _until_known(_Settling(store, key, value, write, unless), seconds_max)
 
@@ -107,11 +107,11 @@ async def write(
     store: MetadataStore,
     key: str,
     value: bytes,
-    version: int | None,
+    version: Version | None,
     *,
     unless: str | None = None,
     seconds_max: float = SETTLE_SECONDS_MAX,
-) -> int:
+) -> Version:
     """Calls `create` if `version` is None because the caller found no key, else `replace`. Raises the same errors as
     the function that it calls."""
     if version is None:
@@ -168,7 +168,7 @@ async def delete(store: MetadataStore, key: str) -> bool:
     return (await change(store, key, lambda _: None, _as_it_is, bytes)).before is not None
 
 
-async def delete_unless_changed(store: MetadataStore, key: str, version: int) -> bool:
+async def delete_unless_changed(store: MetadataStore, key: str, version: Version) -> bool:
     """Deletes the key if it is still at this version; returns False if another client changed it first. Raises
     MetadataError."""
     try:
@@ -201,7 +201,7 @@ async def until_changed(
     raise KeepsChanging(what)
 
 
-async def _until_known(settling: _Settling, seconds_max: float) -> int:
+async def _until_known(settling: _Settling, seconds_max: float) -> Version:
     """Repeats the write until its outcome is known. The first attempt nearly always succeeds, so it is made without
     tenacity, which would make the call take 50% longer."""
     loop = asyncio.get_running_loop()
@@ -229,11 +229,11 @@ class _Settling:
     store: MetadataStore
     key: str
     value: bytes
-    write: Callable[[], Awaitable[int]]
+    write: Callable[[], Awaitable[Version]]
     unless: str | None
     unsettled: OutcomeUnknown | None = None
 
-    async def try_once(self) -> int:
+    async def try_once(self) -> Version:
         try:
             return await self.write()
         except StoreFull as full:
@@ -243,8 +243,8 @@ class _Settling:
             raise
         except KeyConflict as conflict:
             found = await _read_back(self.store, self.key, self.unsettled)
-            if found is not None and found[0] == self.value:
-                return found[1]
+            if found is not None and found.value == self.value:
+                return found.version
             if isinstance(conflict, KeyExists) and conflict.key == self.unless:
                 raise MetadataRestored from conflict
             raise
@@ -252,24 +252,21 @@ class _Settling:
 
 async def _made_by_full_store(
     store: MetadataStore, key: str, value: bytes, unsettled: OutcomeUnknown | None, full: StoreFull
-) -> int:
+) -> Version:
     """Returns the version if the change was the one that crossed the store's space limit. Raises StoreRefused if the
     change was not made. If an earlier answer was lost, raises that OutcomeUnknown instead, because the earlier write
     may be applied once there is room."""
     found = await _read_back(store, key, unsettled or full)
-    if found is not None and found[0] == value:
-        return found[1]
+    if found is not None and found.value == value:
+        return found.version
     if unsettled is not None:
         raise unsettled from full
     raise StoreRefused(f"nothing was changed: {full}") from full
 
 
-async def _read_back(
-    store: MetadataStore, key: str, unsettled: OutcomeUnknown | None
-) -> tuple[bytes, int] | None:
+async def _read_back(store: MetadataStore, key: str, unsettled: OutcomeUnknown | None) -> Versioned | None:
     """Reads the key back. If that fails after a lost answer, the outcome stays unknown."""
     try:
-        found = await store.get(key)
+        return await store.get(key)
     except StoreUnavailable as unavailable:
         raise (unsettled or unavailable) from unavailable
-    return None if found is None else (found.value, found.version)

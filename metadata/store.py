@@ -4,8 +4,8 @@ Every shared decision of the system is one compare-and-swap on one key's version
 cannot be used, so no method here has a default body. Every implementation is tested by the contract suite
 `tests/contracts/metadata_store.py`.
 
-Versions and revisions: a store has one revision counter that rises with every change. A key's version is the revision
-of its last change, so versions are comparable across keys, and a watch resumes "after revision r".
+Versions and revisions: a store has one revision counter that rises with every change. A key's version contains the
+revision of its last change, so versions are comparable across keys, and a watch resumes "after revision r".
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from .errors import ValueTooLarge
+from .version import Version
 
 VALUE_BYTES_MAX = 1024 * 1024
 """Size of the largest value that every store accepts (etcd refuses 1.5 MiB requests; a ledger record needs far less).
@@ -36,11 +37,15 @@ took, so that others can use the store."""
 
 @dataclass(frozen=True, slots=True)
 class Versioned:
-    """A key's value and its version when it was read."""
+    """A key's value, and the revision of its last change, when it was read."""
 
     key: str
     value: bytes
-    version: int
+    revision: int
+
+    @property
+    def version(self) -> Version:
+        return Version(self.revision, self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,11 @@ class WatchEvent:
     key: str
     value: bytes
     revision: int
+
+    @property
+    def version(self) -> Version:
+        """The version of the key after this change."""
+        return Version(self.revision, self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +134,7 @@ class MetadataStore(Protocol):
 
     async def create(
         self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
+    ) -> Version:
         """Creates the key and returns its version. Raises KeyExists, ValueTooLarge, LeaseLost.
 
         If the key `unless` exists, nothing is created and KeyExists contains that key. Both are checked atomically.
@@ -132,20 +142,20 @@ class MetadataStore(Protocol):
         ...
 
     async def replace(
-        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
-    ) -> int:
-        """Replaces the value if the key is at `version`; returns the new version.
+        self, key: str, value: bytes, version: Version, *, unless: str | None = None
+    ) -> Version:
+        """Replaces the value if the key is at `version`, both by its revision and by its first bytes; returns the new
+        version.
 
-        If the key `unless` exists, nothing is changed and KeyExists contains that key. With `begins`, the current value
-        must begin with these bytes and be longer (`goes_on_after`); otherwise VersionConflict is raised. All conditions
-        are checked atomically.
+        If the key `unless` exists, nothing is changed and KeyExists contains that key. All conditions are checked
+        atomically.
 
         If the key was created under a lease, it stays attached to it. Raises VersionConflict, NoSuchKey, ValueTooLarge;
         in these cases nothing was changed.
         """
         ...
 
-    async def delete(self, key: str, version: int) -> None:
+    async def delete(self, key: str, version: Version) -> None:
         """Deletes the key if it is at `version`. Raises VersionConflict, NoSuchKey."""
         ...
 
@@ -233,11 +243,6 @@ def check_value(key: str, value: bytes) -> None:
     """Raises ValueTooLarge for a value that is too large. Every implementation calls this before it sends anything."""
     if len(value) > VALUE_BYTES_MAX:
         raise ValueTooLarge(key, len(value), VALUE_BYTES_MAX)
-
-
-def goes_on_after(begins: bytes, value: bytes) -> bool:
-    """Returns whether the value begins with `begins` and has more bytes; with an empty `begins`, any value does."""
-    return not begins or (value.startswith(begins) and len(value) > len(begins))
 
 
 def prefix_end(prefix: bytes) -> bytes:

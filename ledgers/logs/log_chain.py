@@ -11,6 +11,7 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.segment import Segment
+from metadata.version import Version
 
 from ..errors import LogFenced, MetadataWentBack, NoSuchLedger
 from ..record_change import (
@@ -55,7 +56,7 @@ class LogChain(ClientRecord[LogRecord]):
             if isinstance(error, MetadataWentBack):
                 raise error
 
-    async def _replaced(self, wanted: LogRecord, version: int) -> VersionedLog:
+    async def _replaced(self, wanted: LogRecord, version: Version) -> VersionedLog:
         return await self.logs.change(wanted, version)
 
 

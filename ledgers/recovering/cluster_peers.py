@@ -19,6 +19,7 @@ from metadata.errors import MetadataError
 from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
+from metadata.version import NO_VERSION
 
 from ..bookie_client import BookieClient
 from ..bookies.connected_bookies import ConnectedBookies
@@ -48,7 +49,7 @@ PATIENCE_SECONDS_MIN = 2.0
 REACHED_SECONDS_MAX = 5.0
 """Time limit for an answer that shows that a bookie can be reached."""
 
-ANY_VERSION = 0
+ANY_VERSION = NO_VERSION
 """Stands for the unknown version of a record that another program read; every version read later is newer than this."""
 
 

@@ -17,6 +17,7 @@ from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
 from ..records.record_decoding import parse_record, skip
 from ..store import MetadataStore, Versioned, list_all
+from ..version import Version, encode_record
 
 FORMAT_VERSION = 1
 
@@ -64,7 +65,7 @@ class Restored:
     backup_ms: int
     restored_ms: int
     nonce: bytes
-    version: int
+    version: Version
     noticed: Noticed | None = None
     is_rebuilt: bool = False
 
@@ -171,7 +172,7 @@ async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: N
 
 
 async def begin_again(
-    store: MetadataStore, *, backup_ms: int, now_ms: int, version: int, is_rebuilt: bool = False
+    store: MetadataStore, *, backup_ms: int, now_ms: int, version: Version, is_rebuilt: bool = False
 ) -> None:
     """Replaces the hold if it still has this version. Raises KeyConflict, MetadataError."""
     value = _begun(backup_ms, now_ms, is_rebuilt=is_rebuilt)
@@ -195,7 +196,7 @@ def _begun(backup_ms: int, now_ms: int, noticed: Noticed | None = None, *, is_re
                 expected=noticed.expected,
             )
         )
-    return message.SerializeToString()
+    return encode_record(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +265,7 @@ def _with_heard(value: bytes, heard: Collection[BookieRef]) -> bytes:
     del message.heard[:]
     for one in sorted({*there, *heard}):
         message.heard.add(bookie_id=one.bookie_id, incarnation=one.incarnation)
-    return message.SerializeToString()
+    return encode_record(message)
 
 
 async def may_be_older(store: MetadataStore) -> bool:
@@ -297,22 +298,24 @@ async def read_misfits(store: MetadataStore, restored: Restored) -> dict[str, Mi
 
 
 def _encode(misfits: Misfits) -> bytes:
-    return pb.Misfits(
-        format_version=FORMAT_VERSION,
-        incarnation=misfits.bookie.incarnation,
-        restored_nonce=misfits.restored_nonce,
-        unknown=misfits.unknown.ledgers,
-        open_elsewhere=misfits.open_elsewhere.ledgers,
-        closed_elsewhere=misfits.closed_elsewhere.ledgers,
-        unknown_ledgers=misfits.unknown.first,
-        open_ledgers=misfits.open_elsewhere.first,
-        closed_ledgers=misfits.closed_elsewhere.first,
-        lacking=misfits.lacking.ledgers,
-        lacking_ledgers=misfits.lacking.first,
-        cut_short=misfits.cut_short.ledgers,
-        cut_short_ledgers=misfits.cut_short.first,
-        nonce=settled_writes.new_nonce(),
-    ).SerializeToString()
+    return encode_record(
+        pb.Misfits(
+            format_version=FORMAT_VERSION,
+            incarnation=misfits.bookie.incarnation,
+            restored_nonce=misfits.restored_nonce,
+            unknown=misfits.unknown.ledgers,
+            open_elsewhere=misfits.open_elsewhere.ledgers,
+            closed_elsewhere=misfits.closed_elsewhere.ledgers,
+            unknown_ledgers=misfits.unknown.first,
+            open_ledgers=misfits.open_elsewhere.first,
+            closed_ledgers=misfits.closed_elsewhere.first,
+            lacking=misfits.lacking.ledgers,
+            lacking_ledgers=misfits.lacking.first,
+            cut_short=misfits.cut_short.ledgers,
+            cut_short_ledgers=misfits.cut_short.first,
+            nonce=settled_writes.new_nonce(),
+        )
+    )
 
 
 def _decode(key: str, value: bytes) -> Misfits:

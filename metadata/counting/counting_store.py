@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from ..errors import MetadataError
 from ..store import PAGE_KEYS_MAX, Lease, MetadataStore, Page, StoreHealth, Versioned, WatchEvent
+from ..version import Version
 from .facts import Finding, of_store
 from .outage import Outage
 
@@ -66,17 +67,15 @@ class CountingStore:
 
     async def create(
         self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
+    ) -> Version:
         return await self._counted("create", self._store.create(key, value, lease=lease, unless=unless))
 
     async def replace(
-        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
-    ) -> int:
-        return await self._counted(
-            "replace", self._store.replace(key, value, version, unless=unless, begins=begins)
-        )
+        self, key: str, value: bytes, version: Version, *, unless: str | None = None
+    ) -> Version:
+        return await self._counted("replace", self._store.replace(key, value, version, unless=unless))
 
-    async def delete(self, key: str, version: int) -> None:
+    async def delete(self, key: str, version: Version) -> None:
         await self._counted("delete", self._store.delete(key, version))
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:

@@ -1,11 +1,11 @@
 """Metadata store on etcd, for a cluster of machines: a thin client over grpc.aio.
 
-    create   txn: create_revision == 0            ? put                : KeyExists
-    replace  txn: exists, mod_revision == version, value begins as required ? put (ignore_lease) : read to find out why
-    delete   txn: exists, mod_revision == version ? delete             : read to find out why
+    create   txn: create_revision == 0                         ? put               : KeyExists
+    replace  txn: exists, mod_revision, first bytes == version ? put (ignore_lease) : read to find out why
+    delete   txn: exists, mod_revision, first bytes == version ? delete            : read to find out why
 
 All changes of one event loop iteration are sent in one call, and so are all reads of single keys (`joined_txns`). All
-reads are linearizable. A key's version is etcd's mod_revision.
+reads are linearizable. The revision of a key's version is etcd's mod_revision.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ..store import (
     check_value,
     prefix_end,
 )
+from ..version import Version
 from . import etcd_pb2 as pb
 from .channel import Attempt, EtcdChannels, Metadata, unary
 from .config import EtcdConfig
@@ -124,7 +125,7 @@ class EtcdStore:
 
     async def create(
         self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
+    ) -> Version:
         check_value(key, value)
         at = self._to_etcd(key)
         put = pb.PutRequest(key=at, value=value, lease=0 if lease is None else lease.lease_id)
@@ -140,19 +141,19 @@ class EtcdStore:
         except EtcdRefused as refused:
             raise _lease_lost(refused, lease) from refused
         if reply.succeeded:
-            return reply.header.revision
+            return Version(reply.header.revision, value)
         if unless is not None and reply.responses[0].response_range.kvs:
             raise KeyExists(unless)
         raise KeyExists(key)
 
     async def replace(
-        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
-    ) -> int:
+        self, key: str, value: bytes, version: Version, *, unless: str | None = None
+    ) -> Version:
         check_value(key, value)
         put = pb.PutRequest(key=self._to_etcd(key), value=value, ignore_lease=True)
-        return await self._change_at(key, version, pb.RequestOp(request_put=put), unless, begins)
+        return Version(await self._change_at(key, version, pb.RequestOp(request_put=put), unless), value)
 
-    async def delete(self, key: str, version: int) -> None:
+    async def delete(self, key: str, version: Version) -> None:
         deletion = pb.DeleteRangeRequest(key=self._to_etcd(key))
         await self._change_at(key, version, pb.RequestOp(request_delete_range=deletion))
 
@@ -241,21 +242,15 @@ class EtcdStore:
         await self._channels.close()
 
     async def _change_at(
-        self,
-        key: str,
-        version: int,
-        change: pb.RequestOp,
-        unless: str | None = None,
-        begins: bytes = b"",
+        self, key: str, version: Version, change: pb.RequestOp, unless: str | None = None
     ) -> int:
-        """Makes the change if the key is at `version` and its value begins with `begins`; returns the revision of the
-        change."""
+        """Makes the change if the key is at `version`; returns the revision of the change."""
         at = self._to_etcd(key)
         # mod_revision == 0 is true for a missing key, so existence is checked separately.
         exists = pb.Compare(target=pb.Compare.VERSION, result=pb.Compare.GREATER, key=at, version=0)
         same = pb.Compare(target=pb.Compare.MOD, result=pb.Compare.EQUAL, key=at, mod_revision=version)
         read = pb.RequestOp(request_range=pb.RangeRequest(key=at))
-        compare = [exists, same, *_beginning(at, begins)]
+        compare = [exists, same, *_beginning(at, version.begins)]
         request = pb.TxnRequest(compare=compare, success=[change], failure=[read])
         if unless is not None:
             request.compare.append(_absent(barring := self._to_etcd(unless)))

@@ -9,6 +9,7 @@ from ..errors import BadRecord
 from ..records import records_pb2 as pb
 from ..records.record_decoding import parse_record, skip
 from ..store import MetadataStore, list_all
+from ..version import encode_record
 
 FORMAT_VERSION = 1
 
@@ -64,13 +65,15 @@ async def forget(store: MetadataStore, bookie_id: str) -> None:
 
 
 def _encode(absence: Absence) -> bytes:
-    return pb.Absence(
-        format_version=FORMAT_VERSION,
-        incarnation=absence.incarnation,
-        since_ms=absence.since_ms,
-        absent_ms=absence.absent_ms,
-        nonce=settled_writes.new_nonce(),
-    ).SerializeToString()
+    return encode_record(
+        pb.Absence(
+            format_version=FORMAT_VERSION,
+            incarnation=absence.incarnation,
+            since_ms=absence.since_ms,
+            absent_ms=absence.absent_ms,
+            nonce=settled_writes.new_nonce(),
+        )
+    )
 
 
 def _decode(key: str, value: bytes) -> Absence:

@@ -19,6 +19,7 @@ from ..records.ledger_record import BookieRef, Tombstone
 from ..records.ledger_store import LedgerStore
 from ..records.record_decoding import parse_record, skip
 from ..store import MetadataStore, Versioned, list_all
+from ..version import encode_record
 
 FORMAT_VERSION = 1
 
@@ -31,7 +32,7 @@ async def note(store: MetadataStore, bookie: BookieRef, revision: int) -> None:
         revision=revision,
         nonce=settled_writes.new_nonce(),
     )
-    await settled_writes.put(store, keys.collected(bookie.bookie_id), message.SerializeToString())
+    await settled_writes.put(store, keys.collected(bookie.bookie_id), encode_record(message))
 
 
 async def passed_by_all(store: MetadataStore) -> int:

@@ -13,6 +13,7 @@ from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
 from ..records.record_decoding import parse_record
 from ..store import MetadataStore
+from ..version import encode_record
 
 FORMAT_VERSION = 1
 
@@ -74,16 +75,18 @@ def decode(key: str, value: bytes) -> LeaseLock:
 
 def encode(holder: LeaseLock, nonce: bytes) -> bytes:
     """Encodes a holder, with the nonce of its lease."""
-    return pb.Holder(
-        format_version=FORMAT_VERSION,
-        bookie_id=holder.bookie.bookie_id,
-        incarnation=holder.bookie.incarnation,
-        since_ms=holder.since_ms,
-        bytes_done=holder.bytes_done,
-        unreachable={name: one.why for name, one in holder.unreachable.items()},
-        called_at={name: one.address for name, one in holder.unreachable.items()},
-        silent_cursors=holder.silent_cursors,
-        counts=holder.counts,
-        counted_ms=holder.counted_ms,
-        nonce=nonce,
-    ).SerializeToString(deterministic=True)
+    return encode_record(
+        pb.Holder(
+            format_version=FORMAT_VERSION,
+            bookie_id=holder.bookie.bookie_id,
+            incarnation=holder.bookie.incarnation,
+            since_ms=holder.since_ms,
+            bytes_done=holder.bytes_done,
+            unreachable={name: one.why for name, one in holder.unreachable.items()},
+            called_at={name: one.address for name, one in holder.unreachable.items()},
+            silent_cursors=holder.silent_cursors,
+            counts=holder.counts,
+            counted_ms=holder.counted_ms,
+            nonce=nonce,
+        )
+    )

@@ -17,6 +17,7 @@ from ..records import records_pb2 as pb
 from ..records.ledger_record import LedgerRecord
 from ..records.record_decoding import parse_record, skip
 from ..store import MetadataStore, list_all
+from ..version import encode_record
 
 log = logging.getLogger(__name__)
 
@@ -88,14 +89,16 @@ class Marks:
 
 
 def _encode(mark: Mark) -> bytes:
-    return pb.UnderReplicated(
-        format_version=FORMAT_VERSION,
-        since_ms=mark.since_ms,
-        reasons=mark.reasons,
-        tries=mark.tries,
-        why_not=mark.why_not,
-        nonce=settled_writes.new_nonce(),
-    ).SerializeToString()
+    return encode_record(
+        pb.UnderReplicated(
+            format_version=FORMAT_VERSION,
+            since_ms=mark.since_ms,
+            reasons=mark.reasons,
+            tries=mark.tries,
+            why_not=mark.why_not,
+            nonce=settled_writes.new_nonce(),
+        )
+    )
 
 
 def _decode(key: str, value: bytes) -> Mark:

@@ -12,6 +12,7 @@ from ..errors import BadRecord
 from ..records import records_pb2 as pb
 from ..records.record_decoding import skip
 from ..store import MetadataStore, list_all
+from ..version import encode_record
 
 FORMAT_VERSION = 1
 
@@ -65,7 +66,7 @@ async def give(store: MetadataStore, order: Order) -> None:
         since_ms=order.since_ms,
         nonce=settled_writes.new_nonce(),
     )
-    await settled_writes.put(store, keys.order(order.bookie_id), message.SerializeToString())
+    await settled_writes.put(store, keys.order(order.bookie_id), encode_record(message))
 
 
 async def take_back(store: MetadataStore, bookie_id: str) -> bool:

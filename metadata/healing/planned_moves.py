@@ -16,6 +16,7 @@ from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
 from ..records.record_decoding import skip
 from ..store import MetadataStore, list_all
+from ..version import encode_record
 
 FORMAT_VERSION = 1
 
@@ -75,20 +76,22 @@ async def cancel(store: MetadataStore) -> int:
 
 
 def _encode(moves: Moves) -> bytes:
-    return pb.Moves(
-        format_version=FORMAT_VERSION,
-        moves=[
-            pb.Move(
-                first_entry=one.first_entry,
-                old_bookie=one.old.bookie_id,
-                old_incarnation=one.old.incarnation,
-                new_bookie=one.new.bookie_id,
-                new_incarnation=one.new.incarnation,
-            )
-            for one in moves.moves
-        ],
-        nonce=settled_writes.new_nonce(),
-    ).SerializeToString()
+    return encode_record(
+        pb.Moves(
+            format_version=FORMAT_VERSION,
+            moves=[
+                pb.Move(
+                    first_entry=one.first_entry,
+                    old_bookie=one.old.bookie_id,
+                    old_incarnation=one.old.incarnation,
+                    new_bookie=one.new.bookie_id,
+                    new_incarnation=one.new.incarnation,
+                )
+                for one in moves.moves
+            ],
+            nonce=settled_writes.new_nonce(),
+        )
+    )
 
 
 def _decode(key: str, value: bytes) -> Moves:

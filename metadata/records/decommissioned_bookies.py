@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from .. import keys, settled_writes
 from ..store import MetadataStore, Versioned, list_all
+from ..version import encode_record
 from . import records_pb2 as pb
 from .cluster import PREDECESSORS_MAX
 from .record_decoding import parse_record
@@ -49,7 +50,7 @@ async def note(store: MetadataStore, one: Decommissioned) -> None:
         predecessors=one.predecessors,
     )
     key = keys.decommissioned(one.incarnation)
-    await settled_writes.create_unless_there(store, key, message.SerializeToString())
+    await settled_writes.create_unless_there(store, key, encode_record(message))
 
 
 async def take_back(store: MetadataStore, incarnation: str) -> None:

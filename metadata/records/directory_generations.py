@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from .. import keys, settled_writes
 from ..errors import BadRecord
 from ..store import MetadataStore, Versioned, list_all
+from ..version import Version, encode_record
 from . import records_pb2 as pb
 from .cluster import list_bookies
 from .ledger_record import BookieRef
@@ -42,8 +43,8 @@ async def read(store: MetadataStore, bookie_id: str, incarnation: str) -> Life:
 
 
 async def write(
-    store: MetadataStore, bookie_id: str, incarnation: str, life: Life, *, version: int | None = None
-) -> int:
+    store: MetadataStore, bookie_id: str, incarnation: str, life: Life, *, version: Version | None = None
+) -> Version:
     """Writes the generation; returns the record's version. The holder of the registration is the only writer.
 
     `version`: the version that the caller's last write returned; None to replace any version.
@@ -63,10 +64,10 @@ async def write(
         at_ms=life.at_ms,
         returned=life.returned,
     )
-    return await settled_writes.write(store, keys.life(bookie_id), message.SerializeToString(), version)
+    return await settled_writes.write(store, keys.life(bookie_id), encode_record(message), version)
 
 
-async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple[Life, int | None]:
+async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple[Life, Version | None]:
     """Returns (generation, version). The generation of another incarnation is ignored."""
     key = keys.life(bookie_id)
     found = await store.get(key)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from google.protobuf.message import DecodeError
 
 from ..errors import BadRecord
+from ..version import encode_record
 from . import records_pb2 as pb
 
 FORMAT_VERSION = 1
@@ -148,7 +149,7 @@ class JournalState:
 
 def encode_state(state: JournalState) -> bytes:
     """Encodes the value of `journals/<journal>/<acceptor>/state`."""
-    return _state_message(state).SerializeToString(deterministic=True)
+    return encode_record(_state_message(state))
 
 
 def decode_state(key: str, value: bytes) -> JournalState:
@@ -161,16 +162,18 @@ def decode_state(key: str, value: bytes) -> JournalState:
 
 def encode_finalized(segment: FinalizedSegment, nonce: bytes) -> bytes:
     """Encodes the value of `journals/<journal>/<acceptor>/segments/<txid>`."""
-    return pb.FinalizedSegment(
-        format_version=FORMAT_VERSION,
-        start_txid=segment.start_txid,
-        end_txid=segment.end_txid,
-        ledger_id=segment.ledger_id,
-        layout_version=segment.layout_version,
-        writer_epoch=segment.writer_epoch,
-        generation=segment.generation,
-        nonce=nonce,
-    ).SerializeToString(deterministic=True)
+    return encode_record(
+        pb.FinalizedSegment(
+            format_version=FORMAT_VERSION,
+            start_txid=segment.start_txid,
+            end_txid=segment.end_txid,
+            ledger_id=segment.ledger_id,
+            layout_version=segment.layout_version,
+            writer_epoch=segment.writer_epoch,
+            generation=segment.generation,
+            nonce=nonce,
+        )
+    )
 
 
 def decode_finalized(key: str, value: bytes) -> FinalizedSegment:

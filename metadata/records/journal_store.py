@@ -9,6 +9,7 @@ from .. import keys, settled_writes
 from ..errors import KeyConflict
 from ..settled_writes import SETTLE_SECONDS_MAX
 from ..store import MetadataStore, list_all
+from ..version import Version
 from .journal_record import (
     FinalizedSegment,
     JournalState,
@@ -24,7 +25,7 @@ class VersionedState:
     """An acceptor's state, and the version that a change must specify."""
 
     state: JournalState
-    version: int
+    version: Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class VersionedSegment:
     """A finalized segment's record and its version."""
 
     segment: FinalizedSegment
-    version: int
+    version: Version
 
 
 class JournalStore:
@@ -53,7 +54,7 @@ class JournalStore:
         return VersionedState(decode_state(self._state_key, found.value), found.version)
 
     async def swap_state(
-        self, state: JournalState, version: int | None, *, seconds_max: float = SETTLE_SECONDS_MAX
+        self, state: JournalState, version: Version | None, *, seconds_max: float = SETTLE_SECONDS_MAX
     ) -> VersionedState | None:
         """Replaces the state at `version` (None: it does not exist yet) by compare-and-swap; returns None on a
         conflict."""
@@ -74,7 +75,7 @@ class JournalStore:
         return VersionedSegment(decode_finalized(key, found.value), found.version)
 
     async def put_segment(
-        self, segment: FinalizedSegment, version: int | None, *, seconds_max: float = SETTLE_SECONDS_MAX
+        self, segment: FinalizedSegment, version: Version | None, *, seconds_max: float = SETTLE_SECONDS_MAX
     ) -> bool:
         """Creates a record, or replaces the one at `version`; returns False on a conflict."""
         key, value = self._key(segment.start_txid), encode_finalized(segment, settled_writes.new_nonce())

@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError
 
 from .. import keys
 from ..errors import BadRecord
+from ..version import encode_record
 from . import records_pb2 as pb
 from .cold.cold_copy import ColdCopy
 from .ledger_record import (
@@ -35,18 +36,10 @@ DIGEST_FROM_PB = {number: digest for digest, number in DIGEST_TO_PB.items()}
 
 
 def encode(record: LedgerRecord) -> bytes:
-    """Encodes the value of `ledgers/<id>`. The identity and the nonce come first, so that a store can compare them
-    (`beginning`)."""
+    """Encodes the value of `ledgers/<id>`. The identity comes before the nonce, because earlier programs compare it."""
     message = to_message(record)
     message.ClearField("identity")
-    message.ClearField("nonce")
-    return beginning(record.identity, record.nonce) + message.SerializeToString(deterministic=True)
-
-
-def beginning(identity: bytes, nonce: bytes = b"") -> bytes:
-    """Returns the bytes with which the value of a record begins that has this identity and, if it is known, the nonce
-    of the change that wrote it."""
-    return pb.Ledger(identity=identity).SerializeToString() + pb.Ledger(nonce=nonce).SerializeToString()
+    return pb.Ledger(identity=record.identity).SerializeToString() + encode_record(message)
 
 
 def to_message(record: LedgerRecord) -> pb.Ledger:
@@ -110,7 +103,7 @@ def encode_tombstone(nonce: bytes, identity: bytes = b"", *, is_of_log: bool = F
     created again by a late request."""
     message = pb.Ledger(format_version=FORMAT_VERSION, state=pb.DELETED, nonce=nonce, identity=identity)
     message.of_log = is_of_log
-    return message.SerializeToString(deterministic=True)
+    return encode_record(message)
 
 
 def state_of(value: bytes) -> LedgerState | None:

@@ -7,6 +7,7 @@ from google.protobuf.message import DecodeError
 from .. import keys, settled_writes
 from ..errors import BadRecord
 from ..store import MetadataStore
+from ..version import encode_record
 from . import records_pb2 as pb
 
 FIRST_LEDGER_ID = 1
@@ -53,7 +54,7 @@ async def _end(store: MetadataStore, key: str) -> int:
 
 def encode(next_id: int) -> bytes:
     """Encodes the value of `ids/ledger`."""
-    return pb.NextId(next_id=next_id, nonce=settled_writes.new_nonce()).SerializeToString()
+    return encode_record(pb.NextId(next_id=next_id, nonce=settled_writes.new_nonce()))
 
 
 def _decode(key: str, value: bytes) -> int:

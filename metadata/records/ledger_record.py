@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from ..version import NO_VERSION, Version
 from .cold.cold_copy import ColdCopy
 from .fragment import ENTRY_ID_MAX as ENTRY_ID_MAX
 from .fragment import FRAGMENTS_MAX as FRAGMENTS_MAX
@@ -393,7 +394,7 @@ class Tombstone:
 
     ledger_id: int
     identity: bytes = b""
-    version: int = field(default=0, compare=False)
+    version: Version = field(default=NO_VERSION, compare=False)
     """The store's revision at which the ledger was deleted."""
     is_of_log: bool = False
     """Whether the ledger was a segment of a log."""

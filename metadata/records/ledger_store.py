@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from .. import keys, settled_writes
 from ..errors import BadRecord
 from ..store import PAGE_KEYS_MAX, EventKind, MetadataStore, list_all
+from ..version import Version
 from . import ledger_codec
 from .cold import removals
 from .ledger_record import LedgerRecord, Tombstone
@@ -25,7 +26,7 @@ class VersionedRecord:
     """A ledger's record, and the version that a change must specify."""
 
     record: LedgerRecord
-    version: int
+    version: Version
 
     @property
     def ledger_id(self) -> int:
@@ -66,17 +67,19 @@ class LedgerStore:
         return VersionedRecord(mine, await settled_writes.create(self.store, key, value, unless=unless))
 
     async def change(
-        self, record: LedgerRecord, version: int, *, unless_held: bool = False
+        self, record: LedgerRecord, version: Version, *, unless_held: bool = False
     ) -> VersionedRecord:
-        """Replaces the record at `version`. Raises KeyConflict: read again. `record` has the nonce of the record that
-        was read at `version`, or none if that is not known.
+        """Replaces the record at `version`. Raises KeyConflict: read again.
 
         With `unless_held` raises MetadataRestored, and changes nothing, until an operator accepts metadata that has
         reverted to an older copy.
         """
         mine = replace(record, nonce=settled_writes.new_nonce())
         unless = keys.RESTORED if unless_held else None
-        return VersionedRecord(mine, await self._replace(record, version, ledger_codec.encode(mine), unless))
+        key, value = keys.ledger(record.ledger_id), ledger_codec.encode(mine)
+        return VersionedRecord(
+            mine, await settled_writes.replace(self.store, key, value, version, unless=unless)
+        )
 
     async def delete(self, found: VersionedRecord) -> None:
         """Replaces the record by a tombstone; bookies drop its entries later.
@@ -90,16 +93,7 @@ class LedgerStore:
             await removals.add(self.store, was.ledger_id, was.cold)
         nonce = settled_writes.new_nonce()
         tombstone = ledger_codec.encode_tombstone(nonce, was.identity, is_of_log=was.is_of_log)
-        await self._replace(was, found.version, tombstone)
-
-    async def _replace(
-        self, record: LedgerRecord, version: int, value: bytes, unless: str | None = None
-    ) -> int:
-        """Replaces the record at `version` if it belongs to this ledger, and was written by the change whose nonce
-        `record` has. A store that has reverted to an older copy assigns versions a second time (rule W8), so they are
-        compared in one step with the version."""
-        key, begins = keys.ledger(record.ledger_id), ledger_codec.beginning(record.identity, record.nonce)
-        return await settled_writes.replace(self.store, key, value, version, unless=unless, begins=begins)
+        await settled_writes.replace(self.store, keys.ledger(was.ledger_id), tombstone, found.version)
 
     async def tombstone(self, ledger_id: int) -> Tombstone | None:
         """Reads a deleted ledger's tombstone; None for a ledger that exists, or an id that the store never had."""
@@ -169,10 +163,10 @@ class LedgerStore:
                 if event.kind is EventKind.DELETE:
                     yield None
                 else:
-                    yield _alive(decoded(key, event.value, event.revision))
+                    yield _alive(decoded(key, event.value, event.version))
 
 
-def decoded(key: str, value: bytes, version: int) -> VersionedRecord | Tombstone:
+def decoded(key: str, value: bytes, version: Version) -> VersionedRecord | Tombstone:
     """Returns the record or tombstone under a ledger's key. Raises BadRecord."""
     found = ledger_codec.decode(key, value)
     if isinstance(found, Tombstone):

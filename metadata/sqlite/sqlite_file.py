@@ -18,7 +18,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..errors import KeyExists, LeaseLost, NoSuchKey, VersionConflict, WatchCompacted
-from ..store import EventKind, Lease, Page, Versioned, WatchEvent, goes_on_after, prefix_end
+from ..store import EventKind, Lease, Page, Versioned, WatchEvent, prefix_end
+from ..version import Version
 from .clock import LeaseClock
 from .connection import SqliteConnection
 
@@ -95,8 +96,8 @@ class SqliteFile:
         )
         return None if row is None else Versioned(*row)
 
-    def create(self, key: str, value: bytes, lease_id: int | None, unless: str | None = None) -> int:
-        def work(db: sqlite3.Connection) -> int:
+    def create(self, key: str, value: bytes, lease_id: int | None, unless: str | None = None) -> Version:
+        def work(db: sqlite3.Connection) -> Version:
             if unless is not None and _version(db, unless) is not None:
                 raise KeyExists(unless)
             if _version(db, key) is not None:
@@ -105,24 +106,22 @@ class SqliteFile:
                 raise LeaseLost(lease_id)
             revision = self._record(db, EventKind.PUT, key, value)
             db.execute("INSERT INTO keys VALUES (?, ?, ?, ?)", (key, value, revision, lease_id))
-            return revision
+            return Version(revision, value)
 
         return self._write(work)
 
-    def replace(
-        self, key: str, value: bytes, version: int, unless: str | None = None, begins: bytes = b""
-    ) -> int:
-        def work(db: sqlite3.Connection) -> int:
+    def replace(self, key: str, value: bytes, version: Version, unless: str | None = None) -> Version:
+        def work(db: sqlite3.Connection) -> Version:
             if unless is not None and _version(db, unless) is not None:
                 raise KeyExists(unless)
-            _check_version(db, key, version, begins)
+            _check_version(db, key, version)
             revision = self._record(db, EventKind.PUT, key, value)
             db.execute("UPDATE keys SET value = ?, version = ? WHERE key = ?", (value, revision, key))
-            return revision
+            return Version(revision, value)
 
         return self._write(work)
 
-    def delete(self, key: str, version: int) -> None:
+    def delete(self, key: str, version: Version) -> None:
         def work(db: sqlite3.Connection) -> None:
             _check_version(db, key, version)
             self._drop(db, key)
@@ -259,11 +258,11 @@ def _version(db: sqlite3.Connection, key: str) -> int | None:
     return None if row is None else row[0]
 
 
-def _check_version(db: sqlite3.Connection, key: str, version: int, begins: bytes = b"") -> None:
+def _check_version(db: sqlite3.Connection, key: str, version: Version) -> None:
     row = db.execute("SELECT version, value FROM keys WHERE key = ?", (key,)).fetchone()
     if row is None:
         raise NoSuchKey(key)
-    if row[0] != version or not goes_on_after(begins, row[1]):
+    if row[0] != version or not version.matches(row[1]):
         raise VersionConflict(key, version)
 
 

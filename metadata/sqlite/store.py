@@ -17,6 +17,7 @@ from typing import TypeVar
 from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from ..fork_safety.fork_guard import ForkGuard
 from ..store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
+from ..version import Version
 from .clock import LeaseClock
 from .sqlite_file import SqliteFile
 
@@ -137,19 +138,19 @@ class SqliteStore:
 
     async def create(
         self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
+    ) -> Version:
         check_value(key, value)
         return await self._write(
             partial(self._file.create, key, value, None if lease is None else lease.lease_id, unless)
         )
 
     async def replace(
-        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
-    ) -> int:
+        self, key: str, value: bytes, version: Version, *, unless: str | None = None
+    ) -> Version:
         check_value(key, value)
-        return await self._write(partial(self._file.replace, key, value, version, unless, begins))
+        return await self._write(partial(self._file.replace, key, value, version, unless))
 
-    async def delete(self, key: str, version: int) -> None:
+    async def delete(self, key: str, version: Version) -> None:
         await self._write(partial(self._file.delete, key, version))
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:

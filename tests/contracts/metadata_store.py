@@ -7,9 +7,11 @@ each test has data of its own.
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
 
 import pytest
@@ -32,6 +34,7 @@ from metadata.store import (
     WatchEvent,
     list_some,
 )
+from metadata.version import NO_VERSION, VERSION_BEGINS_BYTES, Version
 from tests.support.aio import cancel, take
 from tests.support.present import there
 
@@ -159,7 +162,7 @@ class MetadataStoreContract(ABC):
         assert await store.get("a") == Versioned("a", b"one", version)
         await store.delete("bar", barring)
         with pytest.raises(VersionConflict):
-            await store.replace("a", b"two", version + 1, unless="bar")
+            await store.replace("a", b"two", Version(version + 1), unless="bar")
         with pytest.raises(NoSuchKey):
             await store.replace("none", b"two", version, unless="bar")
         later = await store.replace("a", b"two", version, unless="bar")
@@ -194,31 +197,49 @@ class MetadataStoreContract(ABC):
     ) -> None:
         first = await store.create("a", b"one")
         second = await store.replace("a", b"two", first)
-        for wrong in (first, second + 1, 0, -1):
+        for wrong in (first, Version(second + 1), NO_VERSION, Version(-1)):
             with pytest.raises(VersionConflict):
                 await store.replace("a", b"three", wrong)
         assert await store.get("a") == Versioned("a", b"two", second)
 
-    async def test_a_key_is_replaced_only_while_its_value_begins_as_asked_and_goes_on(
+    async def test_a_version_is_that_of_one_change_even_if_another_has_the_same_revision(
         self, store: MetadataStore
     ) -> None:
-        for begins in (b"id", b"id\xff", b"\xff\xffid\xff\xff"):
+        for begins in (b"id", b"id\xff", b"\xff\xffid\xff\xff", b"n" * VERSION_BEGINS_BYTES):
             key, goes_on = f"key-{begins.hex()}", begins + b"\0"
             version = await store.create(key, goes_on)
-            version = await store.replace(key, begins + b"\xff\xff more", version, begins=begins)
-            version = await store.replace(key, b"another", version, begins=begins)
+            version = await store.replace(key, begins + b"\xff\xff more", Version(version, goes_on))
+            version = await store.replace(key, b"another", Version(version, goes_on))
             with pytest.raises(VersionConflict):
-                await store.replace(key, goes_on, version - 1, begins=b"another")
+                await store.replace(key, goes_on, Version(version - 1, b"another"))
             for other in (begins, begins[:-1], begins[:-1] + b"\x10 more", b"", b"\xff" * 9):
                 version = await store.replace(key, other, version)
+                of_another_change = Version(version, goes_on)
                 with pytest.raises(VersionConflict):
-                    await store.replace(key, goes_on, version, begins=begins)
+                    await store.replace(key, goes_on, of_another_change)
+                with pytest.raises(VersionConflict):
+                    await store.delete(key, of_another_change)
                 assert await store.get(key) == Versioned(key, other, version)
         with pytest.raises(NoSuchKey):
-            await store.replace("none", b"one", 1, begins=b"id")
+            await store.replace("none", b"one", Version(1, b"id"))
+
+    async def test_every_version_that_a_store_returns_is_that_of_one_change(
+        self, store: MetadataStore
+    ) -> None:
+        begins = b"first bytes"
+        created = await store.create("a", begins + b"1")
+        async with aclosing(store.watch("a", after_revision=created - 1)) as events:
+            event = await anext(events)
+        replaced = await store.replace("a", begins + b"2", created)
+        read = await store.get("a")
+        (listed,) = (await store.list_page("a")).items
+        assert read is not None
+        versions = created, event.version, replaced, read.version, listed.version
+        assert [one.begins for one in versions] == [begins] * len(versions)
+        assert copy.deepcopy(created).begins == pickle.loads(pickle.dumps(created)).begins == begins
 
     async def test_replacing_a_missing_key_is_refused_and_makes_none(self, store: MetadataStore) -> None:
-        for version in (1, 0):
+        for version in (Version(1), NO_VERSION):
             with pytest.raises(NoSuchKey):
                 await store.replace("a", b"one", version)
         assert await store.get("a") is None
@@ -232,13 +253,13 @@ class MetadataStoreContract(ABC):
     ) -> None:
         first = await store.create("a", b"one")
         second = await store.replace("a", b"two", first)
-        for wrong in (first, second + 1, 0):
+        for wrong in (first, Version(second + 1), NO_VERSION):
             with pytest.raises(VersionConflict):
                 await store.delete("a", wrong)
         assert await store.get("a") == Versioned("a", b"two", second)
 
     async def test_deleting_a_missing_key_is_refused(self, store: MetadataStore) -> None:
-        for version in (1, 0):
+        for version in (Version(1), NO_VERSION):
             with pytest.raises(NoSuchKey):
                 await store.delete("a", version)
 
@@ -247,7 +268,7 @@ class MetadataStoreContract(ABC):
         with pytest.raises(KeyExists):
             await store.create("a", b"two")
         with pytest.raises(VersionConflict):
-            await store.replace("a", b"two", version + 1)
+            await store.replace("a", b"two", Version(version + 1))
         with pytest.raises(NoSuchKey):
             await store.delete("b", version)
         assert (await store.list_page("")).revision == version

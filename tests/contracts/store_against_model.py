@@ -23,6 +23,7 @@ from metadata.errors import (
 )
 from metadata.memory_store import MemoryData
 from metadata.store import EventKind, Lease, MetadataStore, WatchEvent, list_all
+from metadata.version import Version
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ class AgainstModel:
         self._stores = stores
         self._random = Random(seed)
         self._model = MemoryData()
-        self._versions: dict[str, dict[int, int]] = {key: {} for key in (*KEYS, LAST)}
+        self._versions: dict[str, dict[Version, Version]] = {key: {} for key in (*KEYS, LAST)}
         self._leases: list[tuple[Lease, Lease]] = []
         self._values = 0
         self._events: list[WatchEvent] = []
@@ -110,14 +111,18 @@ class AgainstModel:
         self._values += 1
         return f"value {self._values}".encode()
 
-    def _create(self, key: str, value: bytes, lease: Lease | None = None) -> int:
+    def _create(self, key: str, value: bytes, lease: Lease | None = None) -> Version:
         return self._model.create(key, value, None if lease is None else lease.lease_id, NOW)
 
-    def _version(self, key: str) -> tuple[int, int]:
-        """The model's and the store's: the latest one, an older one, or none that ever was."""
+    def _version(self, key: str) -> tuple[Version, Version]:
+        """The model's and the store's: the latest one, an older one, one of another change at the same revision, or
+        none that ever was."""
         known = list(self._versions[key].items())
         if not known or self._random.random() < 0.1:
-            return 10**9, 10**9
+            return Version(10**9), Version(10**9)
+        if self._random.random() < 0.1:
+            mine, theirs = known[-1]
+            return Version(mine, b"another change"), Version(theirs, b"another change")
         return known[-1] if self._random.random() < 0.7 else self._random.choice(known)
 
     async def _get(self, key: str) -> None:
@@ -172,8 +177,8 @@ class AgainstModel:
     async def _change(
         self,
         key: str,
-        asked: Callable[[MetadataStore], Awaitable[int | None]],
-        mine: Callable[[], int | None],
+        asked: Callable[[MetadataStore], Awaitable[Version | None]],
+        mine: Callable[[], Version | None],
     ) -> None:
         try:
             theirs = await asked(self._store)
@@ -187,7 +192,7 @@ class AgainstModel:
         else:
             self._note(key, mine(), theirs)
 
-    async def _find_out(self, key: str, mine: Callable[[], int | None]) -> None:
+    async def _find_out(self, key: str, mine: Callable[[], Version | None]) -> None:
         """What the store says now is what it was, or what the change makes of it."""
         found = await self._until_told(lambda: self._store.get(key))
         before = self._model.get(key, NOW)
@@ -197,7 +202,7 @@ class AgainstModel:
         after = self._model.get(key, NOW)
         assert (found and found.value) == (after and after.value), key
 
-    def _note(self, key: str, mine: int | None, theirs: int | None) -> None:
+    def _note(self, key: str, mine: Version | None, theirs: Version | None) -> None:
         assert (mine is None) == (theirs is None)
         if mine is not None and theirs is not None:
             assert theirs > max(self._versions[key].values(), default=0), "a version went back"

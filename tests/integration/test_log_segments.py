@@ -17,6 +17,7 @@ from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.segment import Segment
 from metadata.records.logs.segment_deletion import UnneededSegments
+from metadata.version import Version
 from tests.support.aio import until_true
 
 
@@ -214,7 +215,7 @@ async def test_a_segment_that_was_added_all_the_same_is_not_deleted_by_the_write
     log, rival = await client.log("orders", create=True), await client.log("orders")
     change, changes = LogStore.change, []
 
-    async def overtaken(self: LogStore, record: LogRecord, version: int) -> VersionedLog:
+    async def overtaken(self: LogStore, record: LogRecord, version: Version) -> VersionedLog:
         changes.append(record)
         done = await change(self, record, version)
         if len(changes) == 2:

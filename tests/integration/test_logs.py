@@ -31,6 +31,7 @@ from ledgers.writing.write_handle import WriteHandle
 from metadata import keys
 from metadata.errors import OutcomeUnknown
 from metadata.records.logs.log_record import PAGE_SEGMENTS, SEGMENTS_MAX, LogRecord
+from metadata.version import Version
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 
@@ -272,7 +273,7 @@ async def test_a_change_of_the_record_whose_answer_is_lost_is_done_once(
     store, lost = log._chain.logs.store, []
     replaced = store.replace
 
-    async def without_answer(key: str, value: bytes, version: int, **how: Any) -> int:
+    async def without_answer(key: str, value: bytes, version: Version, **how: Any) -> int:
         done = await replaced(key, value, version, **how)
         if key.startswith(keys.LOGS) and value not in lost:
             lost.append(value)

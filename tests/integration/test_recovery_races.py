@@ -8,6 +8,7 @@ from ledgers import ClientConfig, LedgerRecord, LedgerRecoveryFailed
 from ledgers.aio import LedgerClient
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
+from metadata.version import Version
 from tests.support.in_process import InProcessCluster
 
 FEW_TRIES = ClientConfig(recovery_attempts_max=3)
@@ -22,7 +23,7 @@ class Meddled(LedgerStore):
         self.changes = 0
 
     async def change(
-        self, record: LedgerRecord, version: int, *, unless_held: bool = False
+        self, record: LedgerRecord, version: Version, *, unless_held: bool = False
     ) -> VersionedRecord:
         if record.is_closed or not self._only_closes:
             self.changes += 1

@@ -28,6 +28,7 @@ from metadata.records.ledger_ids import take_ledger_ids
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import Lease, Page, Versioned, WatchEvent
+from metadata.version import Version
 
 BOOKIES = (3, 30, 300)
 IDLE_SECONDS = 60.0
@@ -58,15 +59,15 @@ class Counting(MemoryStore):
         self._count("list", sum(len(one.key) + len(one.value) for one in page.items))
         return page
 
-    async def create(self, key: str, value: bytes, **more: Any) -> int:
+    async def create(self, key: str, value: bytes, **more: Any) -> Version:
         self._count("write", len(key) + len(value))
         return await super().create(key, value, **more)
 
-    async def replace(self, key: str, value: bytes, version: int, **more: Any) -> int:
+    async def replace(self, key: str, value: bytes, version: Version, **more: Any) -> Version:
         self._count("write", len(key) + len(value))
         return await super().replace(key, value, version, **more)
 
-    async def delete(self, key: str, version: int) -> None:
+    async def delete(self, key: str, version: Version) -> None:
         self._count("write", len(key))
         await super().delete(key, version)
 

@@ -19,6 +19,7 @@ from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records import records_pb2 as pb
 from metadata.records.ledger_record import BookieRef
 from metadata.store import PAGE_KEYS_MAX, Page
+from metadata.version import Version
 from tests.support.faulty_store import FaultyStore
 from tests.support.present import there
 
@@ -242,7 +243,7 @@ async def test_a_bookie_that_woke_up_beside_a_restoring_hinders_none() -> None:
     class WokeUp(MemoryStore):
         has_woken = False
 
-        async def delete(self, key: str, version: int) -> None:
+        async def delete(self, key: str, version: Version) -> None:
             await super().delete(key, version)
             if not self.has_woken:
                 self.has_woken = True

@@ -13,6 +13,7 @@ from metadata import settled_writes
 from metadata.errors import KeyExists, NoSuchKey, OutcomeUnknown, VersionConflict
 from metadata.etcd.joined_txns import CONDITIONS_MAX
 from metadata.etcd.store import EtcdConfig, EtcdStore
+from metadata.version import Version
 from tests.metadata.test_etcd_store import opened
 from tests.support.etcd import EtcdServer
 from tests.support.model_etcd import Break, ModelEtcd
@@ -44,15 +45,15 @@ async def test_each_succeeds_or_fails_by_itself(store: EtcdStore) -> None:
         store.create("there", b"2"),
         store.create("barred", b"1", unless="bar"),
         store.replace("mine", b"2", mine),
-        store.replace("missing", b"2", 7),
-        store.delete("bar", 1),
+        store.replace("missing", b"2", Version(7)),
+        store.delete("bar", Version(1)),
         return_exceptions=True,
     )
     assert [type(outcome) for outcome in outcomes] == [
-        int,
+        Version,
         KeyExists,
         KeyExists,
-        int,
+        Version,
         NoSuchKey,
         VersionConflict,
     ]

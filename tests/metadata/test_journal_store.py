@@ -9,6 +9,7 @@ from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.journal_record import FinalizedSegment, JournalState
 from metadata.records.journal_store import JournalStore, list_journals
 from metadata.store import PAGE_KEYS_MAX, MetadataStore
+from metadata.version import Version
 from tests.support.faulty_store import FaultyStore
 from tests.support.present import there
 
@@ -35,7 +36,7 @@ async def test_a_state_is_swapped_only_for_the_one_that_was_read(store: Metadata
 
 async def test_a_state_that_is_gone_is_not_made_anew_by_a_swap(store: MetadataStore) -> None:
     journal = JournalStore(store, "ns1", "a")
-    assert await journal.swap_state(JournalState(), 5) is None
+    assert await journal.swap_state(JournalState(), Version(5)) is None
     assert await journal.read_state() is None
 
 

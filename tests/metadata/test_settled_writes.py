@@ -13,6 +13,7 @@ from metadata.errors import (
     StoreUnavailable,
     VersionConflict,
 )
+from metadata.version import NO_VERSION
 from tests.support.faulty_store import FaultyStore
 from tests.support.present import there
 
@@ -80,7 +81,7 @@ async def test_a_store_that_refuses_is_not_asked_again(store: FaultyStore) -> No
 async def test_M1_a_full_store_is_asked_once_and_reading_back_tells_whether_it_made_the_change(
     store: FaultyStore, is_new: bool
 ) -> None:
-    version = 0 if is_new else await store.create("k", b"before")
+    version = NO_VERSION if is_new else await store.create("k", b"before")
 
     async def write() -> int:
         if is_new:

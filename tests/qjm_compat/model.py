@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from metadata.records.journal_record import FinalizedSegment, JournalState
 from metadata.records.journal_store import VersionedSegment, VersionedState
+from metadata.version import Version
 from qjm_compat.acceptor.copying import Pace, SegmentContent, SegmentReader, check_writer, checked_part
 from qjm_compat.acceptor.programs import state_transitions
 from qjm_compat.acceptor.programs.acceptor_effects import (
@@ -158,7 +159,7 @@ class ModelDisk:
         if version != (self.state.version if self.state is not None else None):
             return None
         self._revision += 1
-        self.state = VersionedState(state, self._revision)
+        self.state = VersionedState(state, Version(self._revision))
         return self.state
 
     def _put(self, segment: FinalizedSegment, version: int | None) -> bool:
@@ -166,7 +167,7 @@ class ModelDisk:
         if version != (found.version if found is not None else None):
             return False
         self._revision += 1
-        self.finalized[segment.start_txid] = VersionedSegment(segment, self._revision)
+        self.finalized[segment.start_txid] = VersionedSegment(segment, Version(self._revision))
         return True
 
     def _ledger(self, ledger_id: int) -> ModelLedger:

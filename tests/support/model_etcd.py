@@ -147,14 +147,26 @@ class ModelEtcd:
 
     def _is_so(self, compare: pb.Compare) -> bool:
         kv = self._keys.get(compare.key, pb.KeyValue())
+        have: int | bytes
+        want: int | bytes
         match compare.target:
+            case pb.Compare.VALUE if not kv.version:
+                return False
+            case pb.Compare.VALUE:
+                have, want = kv.value, compare.value
             case pb.Compare.CREATE:
                 have, want = kv.create_revision, compare.create_revision
             case pb.Compare.MOD:
                 have, want = kv.mod_revision, compare.mod_revision
             case _:
                 have, want = kv.version, compare.version
-        return have > want if compare.result == pb.Compare.GREATER else have == want
+        match compare.result:
+            case pb.Compare.GREATER:
+                return have > want  # type: ignore[operator]
+            case pb.Compare.LESS:
+                return have < want  # type: ignore[operator]
+            case _:
+                return have == want
 
     def _done(self, operation: pb.RequestOp) -> pb.ResponseOp:
         match operation.WhichOneof("request"):

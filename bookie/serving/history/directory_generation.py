@@ -28,6 +28,7 @@ from metadata.records.cluster import Cookie
 from metadata.records.directory_generations import Life
 from metadata.records.registration import Registration
 from metadata.store import MetadataStore
+from metadata.version import NO_VERSION, Version
 
 from ...disk.disk import sync_directory
 from ...errors import DataDirectoryError, NewerFormat
@@ -56,7 +57,7 @@ class Lives:
     renewals: int = 0
     revision: int = 0
     settled: int = 0
-    version: int = 0
+    version: Version = NO_VERSION
     returned: int = 0
     registered_as: Callable[[], Registration | None] = lambda: None
 

@@ -39,6 +39,7 @@ from metadata.records.cluster import cluster_id
 from metadata.records.directory_generations import Life, life_in
 from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore, Versioned, list_all
+from metadata.version import NO_VERSION
 
 from ...errors import BookieError
 from ...storage.bookie import Bookie
@@ -94,7 +95,7 @@ class StoreComparison:
             lives.renewals = renewals
         lives.renewals = max(lives.renewals, renewals)
         lives.settled = renewals
-        lives.revision, lives.version = revision, 0 if mine is None else mine.version
+        lives.revision, lives.version = revision, NO_VERSION if mine is None else mine.version
         if noticed is not None:
             # Otherwise the bookie would notice the rollback again after a crash, even after it was accepted.
             await in_thread(lives.keep)
@@ -128,7 +129,7 @@ class StoreComparison:
         lives, lives.returned = self._lives, self.accepted.number
         lives.revision, mine, life = await self._look()
         lives.settled = lives.renewals = life.renewals if life else 0
-        lives.version = 0 if mine is None else mine.version
+        lives.version = NO_VERSION if mine is None else mine.version
         await in_thread(lives.keep)
 
     async def _has_left(self) -> bool:

@@ -20,6 +20,7 @@ from metadata.records.ledger_record import Tombstone
 from metadata.records.ledger_store import VersionedRecord, decoded
 from metadata.records.record_decoding import decode_or_skip, skip
 from metadata.store import EventKind, MetadataStore, list_all
+from metadata.version import Version
 
 from ..polling import LOOK_SECONDS
 
@@ -59,9 +60,11 @@ class WatchedLedgers:
     async def list_with_deleted(self) -> AsyncGenerator[VersionedRecord | Tombstone, None]:
         """Yields every ledger and tombstone, in order of id, like `LedgerStore.list_with_deleted`."""
         for ledger_id in sorted(self._found):
-            value, version = self._found.get(ledger_id, (b"", 0))
-            if version:  # otherwise it was retired in the meantime
-                found = decode_or_skip(partial(decoded, version=version), keys.ledger(ledger_id), value)
+            value, revision = self._found.get(ledger_id, (b"", 0))
+            if revision:  # otherwise it was retired in the meantime
+                found = decode_or_skip(
+                    partial(decoded, version=Version(revision, value)), keys.ledger(ledger_id), value
+                )
                 if found is not None:
                     yield found
 
@@ -78,22 +81,22 @@ class WatchedLedgers:
     async def _follow(self) -> None:
         revision, self._found = await revision_of(self._store), {}
         async for item in list_all(self._store, keys.LEDGERS):
-            self._take(item.key, item.value, item.version)
+            self._take(item.key, item.value, item.revision)
         self.is_whole = self.has_changed = True
         async with aclosing(self._store.watch(keys.LEDGERS, after_revision=revision)) as events:
             async for event in events:
                 gone = event.kind is EventKind.DELETE
                 self._take(event.key, b"" if gone else event.value, event.revision)
 
-    def _take(self, key: str, value: bytes, version: int) -> None:
+    def _take(self, key: str, value: bytes, revision: int) -> None:
         try:
             ledger_id = keys.ledger_id_of(key)
         except BadRecord as error:
             return skip(error)
-        if version <= self._found.get(ledger_id, (b"", 0))[1]:
+        if revision <= self._found.get(ledger_id, (b"", 0))[1]:
             return None  # the listing included this change
         self.has_changed = True
         if value:
-            self._found[ledger_id] = value, version
+            self._found[ledger_id] = value, revision
         else:
             self._found.pop(ledger_id, None)

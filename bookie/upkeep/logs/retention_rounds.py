@@ -25,6 +25,7 @@ from metadata.records.logs.retention_view import HEAD_SEGMENTS_MAX, RetentionVie
 from metadata.records.logs.segment_deletion import Cleaner
 from metadata.records.record_decoding import skip
 from metadata.store import MetadataStore
+from metadata.version import Version
 
 from .log_sights import CURSORS_REPORTED_MAX, LOGS_REPORTED_MAX, AskLag, LogSight, lag_unknown, look_at
 from .silence_counts import SilenceCounts
@@ -258,11 +259,11 @@ class _Chain(HeldRecord[LogRecord]):
             raise _NotNow("the log is deleted")
         return found
 
-    async def _replaced(self, wanted: LogRecord, version: int) -> VersionedLog:
+    async def _replaced(self, wanted: LogRecord, version: Version) -> VersionedLog:
         return await self.logs.change(wanted, version)
 
 
-def _decoded(key: str, value: bytes, version: int) -> VersionedLog | None:
+def _decoded(key: str, value: bytes, version: Version) -> VersionedLog | None:
     try:
         return Standing(log_codec.decode(key, value), version)
     except BadRecord as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from metadata.records.coordination.cursor_record import CursorRecord, CursorStore, VersionedCursor
+from metadata.version import Version
 
 from ...record_change import ClientRecord, metadata_errors
 from .errors import NoSuchCursor
@@ -28,5 +29,5 @@ class CursorState(ClientRecord[CursorRecord]):
             raise NoSuchCursor(self.log, self.name)
         return found
 
-    async def _replaced(self, wanted: CursorRecord, version: int) -> VersionedCursor:
+    async def _replaced(self, wanted: CursorRecord, version: Version) -> VersionedCursor:
         return await self._store.change(self.name, wanted, version)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore, VersionedLogSet
+from metadata.version import Version
 
 from ...record_change import ClientRecord, metadata_errors
 from .errors import NoSuchLogSet
@@ -33,5 +34,5 @@ class LogSetState(ClientRecord[LogSetRecord]):
             raise NoSuchLogSet(self.name)
         return found
 
-    async def _replaced(self, wanted: LogSetRecord, version: int) -> VersionedLogSet:
+    async def _replaced(self, wanted: LogSetRecord, version: Version) -> VersionedLogSet:
         return await self._store.change(self.name, wanted, version)

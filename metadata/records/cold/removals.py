@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import MetadataStore, Versioned, list_all
+from ...version import Version
 from .. import records_pb2 as pb
 from ..record_decoding import parse_record, skip
 from .cold_copy import ColdCopy
@@ -40,7 +41,7 @@ class Removal:
     key: str
     added_ms: int
     may_grow: bool
-    version: int
+    version: Version
 
     @property
     def is_old(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import MetadataStore, Versioned, list_all
+from ...version import Version, encode_record
 from .. import records_pb2 as pb
 from ..record_decoding import parse_record
 from .transitions import Standing
@@ -70,7 +71,7 @@ class CursorStore:
         found = await self.store.get(keys.cursor(self._log, name))
         return None if found is None else _decoded(found)
 
-    async def change(self, name: str, record: CursorRecord, version: int) -> VersionedCursor:
+    async def change(self, name: str, record: CursorRecord, version: Version) -> VersionedCursor:
         """Replaces the record. Raises KeyConflict: NoSuchKey if the cursor was deleted."""
         key = keys.cursor(self._log, name)
         return Standing(record, await settled_writes.replace(self.store, key, _encode(record), version))
@@ -107,12 +108,14 @@ def _decoded(item: Versioned) -> VersionedCursor:
 
 
 def _encode(record: CursorRecord) -> bytes:
-    return pb.Cursor(
-        format_version=FORMAT_VERSION,
-        position=record.position,
-        generation=record.generation,
-        epoch=record.epoch,
-        consumer=record.consumer,
-        changed_ms=record.changed_ms,
-        nonce=settled_writes.new_nonce(),
-    ).SerializeToString()
+    return encode_record(
+        pb.Cursor(
+            format_version=FORMAT_VERSION,
+            position=record.position,
+            generation=record.generation,
+            epoch=record.epoch,
+            consumer=record.consumer,
+            changed_ms=record.changed_ms,
+            nonce=settled_writes.new_nonce(),
+        )
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import MetadataStore
+from ...version import encode_record
 from .. import records_pb2 as pb
 from ..record_decoding import parse_record
 from .candidates import Candidate
@@ -55,11 +56,13 @@ def decode(key: str, value: bytes) -> TermRecord:
 
 def encode(term: TermRecord) -> bytes:
     """Encodes the value of `elections/<name>`."""
-    return pb.Election(
-        format_version=FORMAT_VERSION,
-        token=term.token,
-        leader=term.leader,
-        since_ms=term.since_ms,
-        candidate=term.candidate,
-        nonce=settled_writes.new_nonce(),
-    ).SerializeToString()
+    return encode_record(
+        pb.Election(
+            format_version=FORMAT_VERSION,
+            token=term.token,
+            leader=term.leader,
+            since_ms=term.since_ms,
+            candidate=term.candidate,
+            nonce=settled_writes.new_nonce(),
+        )
+    )

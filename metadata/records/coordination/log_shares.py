@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ... import keys, settled_writes
 from ...errors import KeyConflict
 from ...store import MetadataStore, list_all
+from ...version import encode_record
 from .. import records_pb2 as pb
 from ..record_decoding import parse_record
 
@@ -69,12 +70,14 @@ class LogShares:
         wanted = Shares(shared(before.owners, members, logs), before.begun_with)
         if wanted == before:
             return wanted
-        value = pb.LogSetShares(
-            format_version=FORMAT_VERSION,
-            owners=wanted.owners,
-            nonce=settled_writes.new_nonce(),
-            begun_with=wanted.begun_with,
-        ).SerializeToString()
+        value = encode_record(
+            pb.LogSetShares(
+                format_version=FORMAT_VERSION,
+                owners=wanted.owners,
+                nonce=settled_writes.new_nonce(),
+                begun_with=wanted.begun_with,
+            )
+        )
         try:
             await settled_writes.write(self._store, self.key, value, None if found is None else found.version)
         except KeyConflict:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ...settled_writes import until_changed
+from ...version import Version
 
 R = TypeVar("R")
 
@@ -19,7 +20,7 @@ class Standing(Generic[R]):
     """A record, and the version that a change must specify."""
 
     record: R
-    version: int
+    version: Version
 
 
 class HeldRecord(ABC, Generic[R]):
@@ -68,5 +69,5 @@ class HeldRecord(ABC, Generic[R]):
         """Reads the record from the store. Raises an error if the record must not be changed."""
 
     @abstractmethod
-    async def _replaced(self, wanted: R, version: int) -> Standing[R]:
+    async def _replaced(self, wanted: R, version: Version) -> Standing[R]:
         """Replaces this version of the record. Raises KeyConflict."""

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from google.protobuf.message import DecodeError
 
 from ...errors import BadRecord
+from ...version import encode_record
 from .. import records_pb2 as pb
 from ..ledger_codec import DIGEST_FROM_PB, DIGEST_TO_PB
 from ..ledger_record import IDENTITY_BYTES, Shape
@@ -23,39 +24,41 @@ FORMAT_VERSION = 1
 def encode(record: LogRecord) -> bytes:
     """Encodes the value of `logs/<identity>`."""
     shape = record.settings.shape
-    return pb.Log(
-        format_version=FORMAT_VERSION,
-        identity=record.identity,
-        name=record.name,
-        next_name=record.next_name,
-        owner=record.owner,
-        ensemble_size=shape.ensemble_size,
-        write_quorum=shape.write_quorum,
-        ack_quorum=shape.ack_quorum,
-        digest_type=DIGEST_TO_PB[record.settings.digest_type],
-        roll_bytes=record.settings.roll_bytes,
-        roll_records=record.settings.roll_records,
-        roll_ms=round(record.settings.roll_seconds * 1000),
-        epoch=record.epoch,
-        writer=record.writer,
-        first_position=record.first_position,
-        segments=_messages(record.segments),
-        paged_through=record.paged_through,
-        obsolete_ledgers=record.obsolete,
-        legal_hold=record.legal_hold,
-        deleted=record.deleted,
-        created_ms=record.created_ms,
-        nonce=record.nonce,
-        election=record.election,
-        token=record.token,
-        retention=_retention_message(record.retention),
-        producers_from=record.producers_from,
-        member=_member_message(record.member),
-        forks=[pb.LogFork(**asdict(one)) for one in record.forks],
-        makers=[pb.LogMaker(**asdict(one)) for one in record.makers],
-        forking=record.forking,
-        successor=None if record.successor is None else pb.LogSuccessor(**asdict(record.successor)),
-    ).SerializeToString(deterministic=True)
+    return encode_record(
+        pb.Log(
+            format_version=FORMAT_VERSION,
+            identity=record.identity,
+            name=record.name,
+            next_name=record.next_name,
+            owner=record.owner,
+            ensemble_size=shape.ensemble_size,
+            write_quorum=shape.write_quorum,
+            ack_quorum=shape.ack_quorum,
+            digest_type=DIGEST_TO_PB[record.settings.digest_type],
+            roll_bytes=record.settings.roll_bytes,
+            roll_records=record.settings.roll_records,
+            roll_ms=round(record.settings.roll_seconds * 1000),
+            epoch=record.epoch,
+            writer=record.writer,
+            first_position=record.first_position,
+            segments=_messages(record.segments),
+            paged_through=record.paged_through,
+            obsolete_ledgers=record.obsolete,
+            legal_hold=record.legal_hold,
+            deleted=record.deleted,
+            created_ms=record.created_ms,
+            nonce=record.nonce,
+            election=record.election,
+            token=record.token,
+            retention=_retention_message(record.retention),
+            producers_from=record.producers_from,
+            member=_member_message(record.member),
+            forks=[pb.LogFork(**asdict(one)) for one in record.forks],
+            makers=[pb.LogMaker(**asdict(one)) for one in record.makers],
+            forking=record.forking,
+            successor=None if record.successor is None else pb.LogSuccessor(**asdict(record.successor)),
+        )
+    )
 
 
 def decode(key: str, value: bytes) -> LogRecord:
@@ -71,7 +74,7 @@ def decode(key: str, value: bytes) -> LogRecord:
 def encode_page(segments: Iterable[Segment], nonce: bytes) -> bytes:
     """Encodes the value of `logpages/<identity>/<position>`."""
     page = pb.LogPage(format_version=FORMAT_VERSION, segments=_messages(segments), nonce=nonce)
-    return page.SerializeToString(deterministic=True)
+    return encode_record(page)
 
 
 def decode_page(key: str, value: bytes) -> tuple[Segment, ...]:
@@ -91,7 +94,7 @@ def decode_page(key: str, value: bytes) -> tuple[Segment, ...]:
 def encode_page_time(end_position: int, nonce: bytes) -> bytes:
     """Encodes the value of `logtimes/<identity>/…`."""
     found = pb.LogPageTime(format_version=FORMAT_VERSION, end_position=end_position, nonce=nonce)
-    return found.SerializeToString(deterministic=True)
+    return encode_record(found)
 
 
 def decode_page_time(key: str, value: bytes) -> int:
@@ -109,7 +112,7 @@ def decode_page_time(key: str, value: bytes) -> int:
 def encode_name(identity: bytes, nonce: bytes) -> bytes:
     """Encodes the value of `lognames/<name>`."""
     found = pb.LogName(format_version=FORMAT_VERSION, identity=identity, nonce=nonce)
-    return found.SerializeToString(deterministic=True)
+    return encode_record(found)
 
 
 def decode_name(key: str, value: bytes) -> bytes:

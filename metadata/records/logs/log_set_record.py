@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import MetadataStore, Versioned, list_all
+from ...version import Version, encode_record
 from .. import records_pb2 as pb
 from ..coordination.transitions import Standing
 from ..record_decoding import parse_record
@@ -153,29 +154,31 @@ class LogSetStore:
         """Creates a set. Raises KeyExists."""
         return Standing(record, await settled_writes.create(self._store, keys.log_set(name), encode(record)))
 
-    async def change(self, name: str, record: LogSetRecord, version: int) -> VersionedLogSet:
+    async def change(self, name: str, record: LogSetRecord, version: Version) -> VersionedLogSet:
         """Replaces a set's record. Raises KeyConflict."""
         key, value = keys.log_set(name), encode(record)
         return Standing(record, await settled_writes.replace(self._store, key, value, version))
 
-    async def forget(self, name: str, version: int) -> None:
+    async def forget(self, name: str, version: Version) -> None:
         """Deletes this version of the record, once all logs of the set have been deleted."""
         await settled_writes.delete_unless_changed(self._store, keys.log_set(name), version)
 
 
 def encode(record: LogSetRecord) -> bytes:
     """Encodes the value of `logsets/<name>`."""
-    return pb.LogSet(
-        format_version=FORMAT_VERSION,
-        logs=record.logs,
-        growths=[pb.LogSetGrowth(ends=ends) for ends in record.growths],
-        growing_to=record.growing_to,
-        nonce=settled_writes.new_nonce(),
-        deleted=record.deleted,
-        model=log_codec.encode(record.model),
-        generation=record.generation,
-        unsettled=record.is_unsettled,
-    ).SerializeToString()
+    return encode_record(
+        pb.LogSet(
+            format_version=FORMAT_VERSION,
+            logs=record.logs,
+            growths=[pb.LogSetGrowth(ends=ends) for ends in record.growths],
+            growing_to=record.growing_to,
+            nonce=settled_writes.new_nonce(),
+            deleted=record.deleted,
+            model=log_codec.encode(record.model),
+            generation=record.generation,
+            unsettled=record.is_unsettled,
+        )
+    )
 
 
 def decode(key: str, value: bytes) -> LogSetRecord:

@@ -9,6 +9,7 @@ from functools import partial
 
 from ... import keys, settled_writes
 from ...store import EventKind, MetadataStore, Versioned, list_all
+from ...version import Version
 from ..coordination.transitions import Standing
 from . import log_codec
 from .log_record import LogRecord
@@ -26,7 +27,7 @@ class LogPage:
 
     segments: tuple[Segment, ...]
     key: str
-    version: int
+    version: Version
 
     def ending_in(self, behind: int, through: int) -> list[Segment]:
         """Returns the segments whose end is after `behind`, and not after `through`."""
@@ -134,7 +135,7 @@ class LogStore:
         unless = None if while_held else keys.RESTORED
         return Standing(mine, await settled_writes.create(self.store, key, value, unless=unless))
 
-    async def change(self, record: LogRecord, version: int, *, while_held: bool = False) -> VersionedLog:
+    async def change(self, record: LogRecord, version: Version, *, while_held: bool = False) -> VersionedLog:
         """Replaces the record at `version`. Raises KeyConflict: read again. Raises MetadataRestored as `create` does,
         because a log whose ledgers may contain more records must not be written to."""
         mine = replace(record, nonce=settled_writes.new_nonce())
@@ -164,7 +165,7 @@ class LogStore:
                 if event.kind is EventKind.DELETE:
                     yield None
                 else:
-                    yield Standing(log_codec.decode(key, event.value), event.revision)
+                    yield Standing(log_codec.decode(key, event.value), event.version)
 
     # --- pages of earlier segments ------------------------------------------------------------------
 

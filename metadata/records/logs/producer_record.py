@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import MetadataStore, list_all
+from ...version import encode_record
 from .. import records_pb2 as pb
 from ..record_decoding import parse_record
 
@@ -117,22 +118,24 @@ class ProducerStore:
 
 def encode(snapshot: ProducerSnapshot) -> bytes:
     """Encodes the value of `logproducers/<identity>/<position>`."""
-    return pb.Producers(
-        format_version=FORMAT_VERSION,
-        producers=[
-            pb.Producer(
-                name=name,
-                sequences=[run.sequence for run in heard.runs],
-                positions=[run.position for run in heard.runs],
-                counts=[run.records for run in heard.runs],
-                heard_us=heard.heard_us,
-            )
-            for name, heard in snapshot.producers
-        ],
-        forgotten=b"".join(snapshot.forgotten),
-        forgotten_count=snapshot.forgotten_count,
-        nonce=settled_writes.new_nonce(),
-    ).SerializeToString()
+    return encode_record(
+        pb.Producers(
+            format_version=FORMAT_VERSION,
+            producers=[
+                pb.Producer(
+                    name=name,
+                    sequences=[run.sequence for run in heard.runs],
+                    positions=[run.position for run in heard.runs],
+                    counts=[run.records for run in heard.runs],
+                    heard_us=heard.heard_us,
+                )
+                for name, heard in snapshot.producers
+            ],
+            forgotten=b"".join(snapshot.forgotten),
+            forgotten_count=snapshot.forgotten_count,
+            nonce=settled_writes.new_nonce(),
+        )
+    )
 
 
 def decode(key: str, value: bytes) -> ProducerSnapshot:

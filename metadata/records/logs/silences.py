@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import MetadataStore
+from ...version import NO_VERSION, Version, encode_record
 from .. import records_pb2 as pb
 from ..record_decoding import parse_record
 
@@ -28,7 +29,7 @@ class Silences:
     recorded."""
 
     by_name: Mapping[str, Silence] = field(default_factory=dict)
-    version: int = 0
+    version: Version = NO_VERSION
 
     def of(self, name: str, cursor_version: int) -> int:
         """Returns the milliseconds for which this version of the cursor is known not to have moved."""
@@ -42,7 +43,9 @@ async def read(store: MetadataStore, log: bytes) -> Silences:
     return Silences() if found is None else Silences(decode(found.key, found.value), found.version)
 
 
-async def write(store: MetadataStore, log: bytes, by_name: Mapping[str, Silence], version: int) -> int:
+async def write(
+    store: MetadataStore, log: bytes, by_name: Mapping[str, Silence], version: Version
+) -> Version:
     """Replaces the record; returns its version. Raises KeyConflict if another process has replaced it."""
     return await settled_writes.write(store, keys.silences(log), encode(by_name), version or None)
 
@@ -61,11 +64,13 @@ def decode(key: str, value: bytes) -> Mapping[str, Silence]:
 
 
 def encode(by_name: Mapping[str, Silence]) -> bytes:
-    return pb.LogSilences(
-        format_version=FORMAT_VERSION,
-        silences=[
-            pb.CursorSilence(cursor=name, cursor_version=one.cursor_version, silent_ms=one.silent_ms)
-            for name, one in sorted(by_name.items())
-        ],
-        nonce=settled_writes.new_nonce(),
-    ).SerializeToString()
+    return encode_record(
+        pb.LogSilences(
+            format_version=FORMAT_VERSION,
+            silences=[
+                pb.CursorSilence(cursor=name, cursor_version=one.cursor_version, silent_ms=one.silent_ms)
+                for name, one in sorted(by_name.items())
+            ],
+            nonce=settled_writes.new_nonce(),
+        )
+    )

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from metadata.records.journal_record import FinalizedSegment, JournalState
 from metadata.records.journal_store import VersionedSegment, VersionedState
+from metadata.version import Version
 
 R = TypeVar("R")
 
@@ -50,7 +51,7 @@ class SwapState(EffectOf[VersionedState | None]):
     """Replaces the state by compare-and-swap if its version is still `version`. The outcome is None on a conflict."""
 
     state: JournalState
-    version: int | None
+    version: Version | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class PutFinalized(EffectOf[bool]):
     Returns whether the record was stored."""
 
     segment: FinalizedSegment
-    version: int | None = None
+    version: Version | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from metadata.records.journal_record import FinalizedSegment, JournalState, SegmentRecord
+from metadata.version import Version
 
 from ...errors import (
     BadJournalState,
@@ -320,7 +321,7 @@ def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program
     """Writes the segment's record and returns True. If a rollback needs the existing record, returns False instead, so
     that the segment stays in the state."""
     record = segment.as_finalized(state.generation)
-    version: int | None = None
+    version: Version | None = None
 
     def attempt() -> Program[bool | None]:
         nonlocal version

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from metadata.records.journal_record import FinalizedSegment, JournalState, SegmentRecord
+from metadata.version import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class AcceptorSeen:
     """
 
     name: str
-    version: int | None
+    version: Version | None
     state: JournalState
     records: tuple[FinalizedSegment, ...]
     unreadable: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.record_decoding import OnUnreadable, skip
+from metadata.version import Version
 from tests.bookie.upkeep.replicas import (
     BK1,
     BK2,
@@ -48,7 +49,7 @@ class Watched(LedgerStore):
     changes = 0
 
     async def change(
-        self, record: LedgerRecord, version: int, *, unless_held: bool = False
+        self, record: LedgerRecord, version: Version, *, unless_held: bool = False
     ) -> VersionedRecord:
         if self.before_change is not None:
             self.changes += 1

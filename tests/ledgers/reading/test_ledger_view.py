@@ -20,6 +20,7 @@ from metadata.healing import collection_progress
 from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.version import Version
 from tests.support.aio import TEST_SECONDS_MAX, cancel, until_true
 from tests.support.faulty_store import FaultyStore
 
@@ -32,32 +33,32 @@ def view_of(found: VersionedRecord) -> LedgerView:
 
 def test_a_watch_that_lags_behind_a_read_takes_nothing_back() -> None:
     """Else a closed ledger were open again, and its tail would never end."""
-    view = view_of(VersionedRecord(OPEN, 1))
-    view._take(VersionedRecord(OPEN.in_recovery().closed(4, 10), 3))
-    view._take(VersionedRecord(OPEN.in_recovery(), 2))
+    view = view_of(VersionedRecord(OPEN, Version(1)))
+    view._take(VersionedRecord(OPEN.in_recovery().closed(4, 10), Version(3)))
+    view._take(VersionedRecord(OPEN.in_recovery(), Version(2)))
     assert view.is_closed
     assert view.last_add_confirmed == 4
 
 
 def test_a_lac_told_by_a_bookie_counts_until_the_ledger_is_closed() -> None:
     """F5: a bookie may have heard of more than the ledger kept."""
-    view = view_of(VersionedRecord(OPEN, 1))
+    view = view_of(VersionedRecord(OPEN, Version(1)))
     view.note_lac(6)
     view.note_lac(5)
     assert view.last_add_confirmed == 6
-    view._take(VersionedRecord(OPEN.in_recovery().closed(4, 10), 2))
+    view._take(VersionedRecord(OPEN.in_recovery().closed(4, 10), Version(2)))
     view.note_lac(6)
     assert view.last_add_confirmed == 4
 
 
 def test_what_lies_before_the_last_fragment_is_confirmed_whatever_bookies_have_heard() -> None:
     changed = OPEN.changed_ensemble(Fragment(10, (BookieRef("b2", "i2"),)))
-    view = view_of(VersionedRecord(changed, 1))
+    view = view_of(VersionedRecord(changed, Version(1)))
     assert view.last_add_confirmed == 9
     view.note_lac(4)
     assert view.last_add_confirmed == 9
     view.note_lac(11)
-    view._take(VersionedRecord(changed.in_recovery(), 2))
+    view._take(VersionedRecord(changed.in_recovery(), Version(2)))
     assert view.last_add_confirmed == 11
 
 

@@ -12,6 +12,7 @@ import pytest
 from ledgers.aio import LedgerClient
 from metadata.memory_store import MemoryData, MemoryStore
 from metadata.store import MetadataStore, Page, Versioned
+from metadata.version import Version
 from qjm_compat.acceptor.journal import Journal
 from qjm_compat.config import JournalConfig
 from tests.qjm_compat.acceptor.one_writer import OneWriter, first_writer
@@ -31,11 +32,11 @@ class CountingStore(MemoryStore):
         self.operations["get"] += 1
         return await super().get(key)
 
-    async def create(self, key: str, *args: Any, **options: Any) -> int:
+    async def create(self, key: str, *args: Any, **options: Any) -> Version:
         self.operations["create"] += 1
         return await super().create(key, *args, **options)
 
-    async def replace(self, key: str, *args: Any, **options: Any) -> int:
+    async def replace(self, key: str, *args: Any, **options: Any) -> Version:
         self.operations["replace"] += 1
         return await super().replace(key, *args, **options)
 

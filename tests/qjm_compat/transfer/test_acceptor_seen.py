@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from metadata.records.journal_record import FinalizedSegment, JournalState, JournalStorage, SegmentRecord
+from metadata.version import Version
 from qjm_compat.transfer.inspection.acceptor_seen import AcceptorSeen
 
 RECORD = FinalizedSegment(1, 10, 100, -63, 1, 0)
@@ -16,7 +17,7 @@ STATE = JournalState(
     replaced_ledgers=(103,),
     previous=JournalState(segments=(replace(OPEN, ledger_id=104),), replaced_ledgers=(105,)),
 )
-SEEN = AcceptorSeen("a", 7, STATE, (RECORD,))
+SEEN = AcceptorSeen("a", Version(7), STATE, (RECORD,))
 
 
 def test_a_segment_is_told_once_by_its_record_or_by_the_state() -> None:

@@ -13,6 +13,7 @@ from metadata.records.journal_record import (
     JournalStorage,
     SegmentRecord,
 )
+from metadata.version import Version
 from qjm_compat.transfer.checking.acceptor_check import check_state
 from qjm_compat.transfer.inspection.acceptor_seen import AcceptorSeen
 
@@ -28,7 +29,7 @@ STATE = JournalState(
 
 
 def wrong_with(state: JournalState, *records: FinalizedSegment) -> list[str]:
-    return list(check_state(AcceptorSeen("a", 7, state, records)))
+    return list(check_state(AcceptorSeen("a", Version(7), state, records)))
 
 
 def test_a_state_and_its_records_are_well() -> None:

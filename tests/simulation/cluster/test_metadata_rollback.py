@@ -22,6 +22,7 @@ from ledgers.protocol.ledger_recovery import Recovery
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.notes.fragment_note import Headline
+from metadata.version import Version
 from tests.simulation.engine.planted import Plant, Real, around, bug, instead_of
 from tests.simulation.engine.runs import Failed
 
@@ -134,7 +135,7 @@ def whoever_answers_is_believed_and_a_close_goes_through_a_hold(patch: Patch) ->
     change = LedgerStore.change
 
     async def broken(
-        self: LedgerStore, record: LedgerRecord, version: int, *, unless_held: bool = False
+        self: LedgerStore, record: LedgerRecord, version: Version, *, unless_held: bool = False
     ) -> VersionedRecord:
         return await change(self, record, version)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from metadata.records.journal_record import FinalizedSegment, JournalState, JournalStorage
 from metadata.records.journal_store import VersionedSegment, VersionedState
+from metadata.version import Version
 from qjm_compat.acceptor.copying import SegmentContent, _copy_batches
 from qjm_compat.acceptor.programs import state_transitions
 from qjm_compat.acceptor.programs.acceptor_effects import (
@@ -125,7 +126,7 @@ class Disk:
             self._site.reached(JournalProbe.SWAP_LOST)
             return None
         self._revision += 1
-        self.state = VersionedState(effect.state, self._revision)
+        self.state = VersionedState(effect.state, Version(self._revision))
         old = before.state if before is not None else JournalState()
         if old.segments is not effect.state.segments:
             self._note_replaced(old, effect.state)
@@ -150,7 +151,7 @@ class Disk:
         if effect.version != (found.version if found is not None else None):
             return False
         self._revision += 1
-        self.finalized[effect.segment.start_txid] = VersionedSegment(effect.segment, self._revision)
+        self.finalized[effect.segment.start_txid] = VersionedSegment(effect.segment, Version(self._revision))
         self._checks.segment_stored(self, effect.segment)
         return True
 

@@ -14,7 +14,16 @@ from typing import TypeVar
 from metadata import keys
 from metadata.errors import MetadataError, OutcomeUnknown, StoreUnavailable, WatchCompacted
 from metadata.memory_store import MemoryData, MemoryStore
-from metadata.store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
+from metadata.store import (
+    PAGE_KEYS_MAX,
+    Lease,
+    Page,
+    StoreHealth,
+    Versioned,
+    WatchEvent,
+    check_value,
+)
+from metadata.version import Version
 from tests.simulation.cores.plans.plan import METADATA
 
 from .site import Site, decide
@@ -81,7 +90,7 @@ class VirtualMetadata:
         until = max(self._gaps.get(client, 0.0), self._away_until)
         return max(0.0, until - self.site.world.now)
 
-    def put(self, key: str, value: bytes, change: Callable[[], int]) -> int:
+    def put(self, key: str, value: bytes, change: Callable[[], Version]) -> Version:
         version = change()
         self.watch.put(key, value)
         return version
@@ -90,7 +99,7 @@ class VirtualMetadata:
         lease = self._leases[client] = self.data.grant(ttl_seconds, self.site.world.now)
         return lease
 
-    def remove(self, key: str, version: int) -> None:
+    def remove(self, key: str, version: Version) -> None:
         self.data.delete(key, version, self.site.world.now)
         self.watch.removed(key)
 
@@ -111,20 +120,20 @@ class VirtualStore:
 
     async def create(
         self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
+    ) -> Version:
         check_value(key, value)
         lease_id = None if lease is None else lease.lease_id
         make = lambda: self._data.create(key, value, lease_id, self._now, unless)  # noqa: E731
         return await self._call("create", lambda: self._server.put(key, value, make), writes=True)
 
     async def replace(
-        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
-    ) -> int:
+        self, key: str, value: bytes, version: Version, *, unless: str | None = None
+    ) -> Version:
         check_value(key, value)
-        swap = lambda: self._data.replace(key, value, version, self._now, unless, begins)  # noqa: E731
+        swap = lambda: self._data.replace(key, value, version, self._now, unless)  # noqa: E731
         return await self._call("replace", lambda: self._server.put(key, value, swap), writes=True)
 
-    async def delete(self, key: str, version: int) -> None:
+    async def delete(self, key: str, version: Version) -> None:
         await self._call("delete", lambda: self._server.remove(key, version), writes=True)
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:

@@ -15,6 +15,7 @@ from ledgers.writing.write_handle import WriteHandle
 from metadata.errors import OutcomeUnknown
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.version import Version
 from tests.simulation.engine.planted import Real, around, instead_of
 
 Patch = pytest.MonkeyPatch
@@ -63,4 +64,4 @@ async def takes_a_lost_answer_for_success(
         async with asyncio.timeout(2.5):
             return await change(self, record, version, **unless)
     except (TimeoutError, OutcomeUnknown):
-        return VersionedRecord(record, version + 1)
+        return VersionedRecord(record, Version(version + 1))

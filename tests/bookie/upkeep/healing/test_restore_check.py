@@ -15,6 +15,7 @@ from metadata.records import ledger_ids
 from metadata.records.ledger_record import IDENTITY_BYTES, BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote
+from metadata.version import Version
 from tests.bookie.bookies import append
 from tests.bookie.entries import frame_of
 from tests.bookie.upkeep.healing.site import Healing
@@ -33,7 +34,7 @@ async def test_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confi
         for ledger_id, last_entry in (2, 1), (3, 2):
             await change(site.ledgers, ledger_id, lambda it, end=last_entry: it.closed(end, 20))  # type: ignore[misc]
         check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, None))
-        misfits = await check._compare(Restored(0, 1, b"nonce", 1))
+        misfits = await check._compare(Restored(0, 1, b"nonce", Version(1)))
         assert misfits.cut_short == HoldKind.of([2])
         assert not misfits.fits
 
@@ -93,7 +94,7 @@ async def test_the_record_of_an_open_ledger_names_who_holds_more_of_it_and_is_no
                 await site.ledgers.change(created.record.closed(1, 40), created.version)
         check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, None))
         for _ in range(2):
-            await check._compare(Restored(0, 1, b"nonce", 1))
+            await check._compare(Restored(0, 1, b"nonce", Version(1)))
             named = {one: await site.ledgers.read(one) for one in fragments}
             assert [one for one, found in named.items() if found and found.record.also_at == (ME,)] == [
                 50,
@@ -110,5 +111,5 @@ async def test_a_ledger_lacks_only_what_is_not_here_whatever_its_record_says_it_
         await change(one.ledgers, ledger_id, lambda it: it.with_lacking(0, 0, 9))
         assert await append(one.world.bookie, frame_of(ledger_id, here)) == [OK]
     check = RestoreCheck(one.world.bookie, one.store, HERE, one.world.upkeep, one.stock)
-    misfits = await check._compare(Restored(0, 1, b"nonce", 1))
+    misfits = await check._compare(Restored(0, 1, b"nonce", Version(1)))
     assert misfits.lacking == HoldKind.of([8])

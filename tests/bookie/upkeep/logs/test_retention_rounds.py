@@ -34,6 +34,7 @@ from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retention import Retention
 from metadata.records.logs.segment import Segment
 from metadata.records.registration import Registration
+from metadata.version import NO_VERSION, Version
 from tests.support.present import there
 
 SECOND = 1_000_000
@@ -175,7 +176,7 @@ async def test_a_change_of_the_settings_that_comes_first_stops_what_was_about_to
     change = LogStore.change
     overtaken: list[LogRecord] = []
 
-    async def faster(self: LogStore, wanted: LogRecord, version: int) -> object:
+    async def faster(self: LogStore, wanted: LogRecord, version: Version) -> object:
         if not overtaken:
             overtaken.append(wanted)
             await change(self, record.retained(Retention()), version)
@@ -230,7 +231,7 @@ async def test_a_round_sees_how_far_each_cursor_is_behind_by_what_bookies_say(on
 
 async def test_what_is_known_of_silences_goes_with_its_log() -> None:
     store = MemoryStore(MemoryData())
-    await silences.write(store, bytes(16), {"billing": silences.Silence(1, 5)}, 0)
+    await silences.write(store, bytes(16), {"billing": silences.Silence(1, 5)}, NO_VERSION)
     assert (await silences.read(store, bytes(16))).of("billing", 1) == 5
     await silences.forget(store, bytes(16))
     assert (await silences.read(store, bytes(16))).version == 0
@@ -244,7 +245,7 @@ async def test_a_ledger_that_is_changed_meanwhile_is_deleted_as_it_stands_then(
 
     async def overtaken(self: LedgerStore, found: VersionedRecord) -> None:
         monkeypatch.undo()
-        await delete(self, replace(found, version=found.version - 1))
+        await delete(self, replace(found, version=Version(found.version - 1)))
 
     monkeypatch.setattr(LedgerStore, "delete", overtaken)
     record = await one.at(10**6)

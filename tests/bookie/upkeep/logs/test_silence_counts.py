@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bookie.upkeep.logs.silence_counts import LOOK_SECONDS_MAX, SilenceCounts
 from metadata.records.logs.silences import Silence, Silences
+from metadata.version import Version
 
 NOTHING = Silences()
 
@@ -18,7 +19,7 @@ def test_what_passes_between_two_looks_counts_while_the_cursor_stands() -> None:
 
 
 def test_an_auditor_goes_on_from_what_others_have_recorded_of_the_same_version() -> None:
-    recorded = Silences({"billing": Silence(7, 90_000)}, version=3)
+    recorded = Silences({"billing": Silence(7, 90_000)}, version=Version(3))
     assert SilenceCounts().look(recorded, {"billing": 7}, 5.0) == {"billing": 90_000}
     assert SilenceCounts().look(recorded, {"billing": 8}, 5.0) == {"billing": 0}
 
@@ -31,7 +32,7 @@ def test_two_auditors_at_once_do_not_count_the_same_time_twice() -> None:
             assert silent["billing"] <= now * 1000
             told = counts.to_record(silent)
             if told is not None:
-                recorded = Silences(told, recorded.version + 1)
+                recorded = Silences(told, Version(recorded.version + 1))
                 counts.recorded(recorded.version)
         passed = now
     assert recorded.of("billing", 7) >= passed * 1000 / 2
@@ -50,7 +51,7 @@ def test_a_silence_is_recorded_once_it_has_grown_by_enough() -> None:
     assert counts.to_record(silent) is None
     silent = counts.look(NOTHING, {"billing": 7, "audit": 2}, 60.0)
     assert counts.to_record(silent) == {"billing": Silence(7, 60_000), "audit": Silence(2, 1_000)}
-    day = Silences({"billing": Silence(7, 86_400_000)}, version=1)
+    day = Silences({"billing": Silence(7, 86_400_000)}, version=Version(1))
     counts = SilenceCounts()
     counts.look(day, {"billing": 7}, 0.0)
     assert counts.to_record(counts.look(day, {"billing": 7}, 600.0)) is None
