@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         WouldDeadlock as WouldDeadlock,
         WriterFull as WriterFull,
     )
-    from ledgers.logs.cursors.errors import (
+    from ledgers.logs.errors import (
         CursorClosed as CursorClosed,
         CursorMoved as CursorMoved,
         CursorTakenOver as CursorTakenOver,
@@ -72,12 +72,12 @@ if TYPE_CHECKING:
         LogRestored as LogRestored,
         NoSuchPosition as NoSuchPosition,
     )
-    from ledgers.logs.producers.errors import (
+    from ledgers.logs.errors import (
         OutOfOrderSequence as OutOfOrderSequence,
         ProducerForgotten as ProducerForgotten,
         SequenceTooOld as SequenceTooOld,
     )
-    from ledgers.logs.sets.errors import NoSuchLogSet as NoSuchLogSet
+    from ledgers.logs.errors import NoSuchLogSet as NoSuchLogSet
     from metadata.errors import (
         BackupUnusable as BackupUnusable,
         BadMetadataUri as BadMetadataUri,

@@ -92,7 +92,7 @@ if TYPE_CHECKING:
         WouldDeadlock as WouldDeadlock,
         WriterFull as WriterFull,
     )
-    from .logs.cursors.errors import (
+    from .logs.errors import (
         CursorClosed as CursorClosed,
         CursorMoved as CursorMoved,
         CursorTakenOver as CursorTakenOver,
@@ -105,13 +105,13 @@ if TYPE_CHECKING:
         LogRestored as LogRestored,
         NoSuchPosition as NoSuchPosition,
     )
-    from .logs.producers.errors import (
+    from .logs.errors import (
         OutOfOrderSequence as OutOfOrderSequence,
         ProducerForgotten as ProducerForgotten,
         SequenceTooOld as SequenceTooOld,
     )
     from .logs.record_batch import NewRecord as NewRecord, Record as Record, RecordBatch as RecordBatch
-    from .logs.sets.errors import NoSuchLogSet as NoSuchLogSet
+    from .logs.errors import NoSuchLogSet as NoSuchLogSet
     from .reading.size_steps import SizeStep as SizeStep
     from .recovering.loss_acceptance import LossAssessment as LossAssessment
     from .recovering.held_copies import Gap as Gap

@@ -20,7 +20,7 @@ RULE = re.compile(r"^\| \*\*(\w+)\*\* \|.*\| (`[^|]*`) \| \[`[^`]*`\]\(\.\./test
 
 FORBIDDEN_IMPORTS = {
     "floors": ("ledgers/entry.py", "import qjm_compat.errors"),
-    "circles": ("spark/planning/partition.py", "from .. import batch_reader"),
+    "circles": ("spark/planning/partition.py", "from .. import source"),
     "floors-of-metadata": ("metadata/store.py", "from . import settle"),
     "floors-of-bookie": ("bookie/log/format.py", "from ..index import places"),
     "floors-of-upkeep": ("bookie/upkeep/collecting/collector.py", "from ..scrubbing import segment_check"),

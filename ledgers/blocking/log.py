@@ -15,7 +15,7 @@ from ..entry import Payload
 from ..logs import log as aio
 from ..logs.cursors.consumption import ConsumeOptions
 from ..logs.cursors.start_position import Where
-from ..logs.producers.errors import SequenceTooOld
+from ..logs.errors import SequenceTooOld
 from ..logs.producers.waiting_calls import WaitingCall, WaitingCalls
 from ..logs.record_batch import HEAD_BYTES, NewRecord, Numbered, Record, RecordBatch
 from ..logs.writing.checked_records import (

@@ -12,11 +12,10 @@ from metadata import keys
 from metadata.audit import Act, record_audit
 from metadata.backup import hold
 from metadata.records.ledger_record import IDENTITY_BYTES, is_of
-from metadata.records.logs.log_record import LogRecord, LogSettings
+from metadata.records.logs.log_record import LogRecord, LogSettings, SetMember
 from metadata.records.logs.log_set_record import log_name
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.retention import NOTHING_GOES, Retention
-from metadata.records.logs.set_member import SetMember
 
 from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger

@@ -12,11 +12,10 @@ from metadata import keys, open_store
 from metadata.records.coordination.candidates import Candidate, CandidateStore
 from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
 from metadata.records.coordination.election_record import begin_term
-from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_record import LogRecord, SetMember
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retention import Retention
 from metadata.records.logs.segment import Segment
-from metadata.records.logs.set_member import SetMember
 from tests.support.candidates import enter
 from tests.support.made_clusters import a_cluster_in_memory
 from tests.support.present import there

@@ -29,7 +29,7 @@ from ledgers import (
 from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
 from ledgers.logs.cursors import consumption
-from ledgers.logs.cursors.cursor_state import CursorState
+from ledgers.logs.cursors.cursor_calls import CursorState
 from ledgers.logs.log import Log
 from metadata import keys
 from metadata.records.coordination.cursor_record import CursorRecord

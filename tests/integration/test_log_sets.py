@@ -22,9 +22,8 @@ from ledgers.logs.sets.set_consumption import AssignedLog, SetConsumption, SetRe
 from ledgers.logs.sets.set_writer import log_of
 from metadata import keys
 from metadata.keys import NAME_CHARACTERS_MAX
-from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_record import LogRecord, SetMember
 from metadata.records.logs.log_set_record import LogSetRecord
-from metadata.records.logs.set_member import SetMember
 from metadata.store import list_all
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster

@@ -12,8 +12,7 @@ from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
 from ledgers.logs.log_calls import LogCalls
 from ledgers.logs.sets.log_set import LogSet
-from metadata.records.logs.log_record import LogRecord
-from metadata.records.logs.set_member import SetMember
+from metadata.records.logs.log_record import LogRecord, SetMember
 
 from .test_log_sets import fill, left
 

@@ -15,10 +15,9 @@ from metadata.records import records_pb2 as pb
 from metadata.records.coordination import log_shares
 from metadata.records.coordination.log_shares import LogShares, shared
 from metadata.records.logs import log_codec, log_set_record
-from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_record import LogRecord, SetMember
 from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore, made_again
 from metadata.records.logs.retention import Retention
-from metadata.records.logs.set_member import SetMember
 
 RECORD = LogRecord(b"s" * 16, "orders", retention=Retention(age_seconds=5))
 MODEL = log_codec.encode(RECORD)

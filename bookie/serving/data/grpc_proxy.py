@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import cast
 
 from ...wire.data import sockets
-from ..limits.rate import Rate
+from ..limits.admission import Rate
 
 FULL, CONNECTING, TOO_FAST = (
     "the other end is full",

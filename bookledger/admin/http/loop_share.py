@@ -18,7 +18,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from bookie.serving.limits.rate import Rate
+from bookie.serving.limits.admission import Rate
 
 from .problems import Problem
 

@@ -25,10 +25,9 @@ from ..output import (
 )
 from ..terminal import confirm, say, shown_bytes
 from .append import append
-from .bookie_answers import asking_bookies
 from .checking import check
 from .entries import read, tail
-from .listing import list_
+from .listing import asking_bookies, list_
 from .offloading import offload, recall
 from .recovering import recover
 from .salvage import salvage

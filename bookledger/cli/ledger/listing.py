@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -12,9 +14,18 @@ from typing import Any
 import click
 
 from bookledger.cluster.custom_metadata_filter import CustomMetadataFilter
-from bookledger.cluster.open_ledgers import ASKED_AT_ONCE_MAX, UNKNOWN, Open, confirmed_fields
+from bookledger.cluster.open_ledgers import (
+    ASK_SECONDS_MAX,
+    ASKED_AT_ONCE_MAX,
+    UNKNOWN,
+    Open,
+    ask_bookies,
+    confirmed_fields,
+)
+from ledgers.aio import LedgerClient
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
+from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster, looking_at_ledgers
 from ..membership.targets import connected
 from ..messages.help import command
@@ -23,7 +34,37 @@ from ..messages.sizes import format_bytes, short_size
 from ..options import Finite, Moment, json_option, metadata_option
 from ..output import custom_fields, ledger_fields, print_json, print_records
 from ..terminal import say, shown_bytes
-from .bookie_answers import Asked, asking_bookies
+
+Asked = Callable[[Sequence[LedgerRecord]], Open]
+
+
+@contextmanager
+def asking_bookies(metadata_uri: str) -> Iterator[Asked]:
+    """Yields a function that asks bookies about a page of ledgers. Its client is created for the first ledger that is
+    not closed.
+
+    Once the bookies of a page have taken the whole time limit, bookies are not asked about any further ledgers, so that
+    the caller does not wait repeatedly for bookies that hang.
+    """
+    client: LedgerClient | None = None
+    is_late = False
+
+    def asked(records: Sequence[LedgerRecord]) -> Open:
+        nonlocal client, is_late
+        if is_late or all(record.is_closed for record in records):
+            return {}
+        client = client or LedgerClient(metadata_uri, config=client_config())
+        began = time.monotonic()
+        seen = runner.run(ask_bookies(client, records))
+        is_late = time.monotonic() - began >= ASK_SECONDS_MAX
+        return seen
+
+    with asyncio.Runner() as runner:
+        try:
+            yield asked
+        finally:
+            if client is not None:
+                runner.run(client.close())
 
 
 @command(

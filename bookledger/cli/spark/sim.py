@@ -152,7 +152,7 @@ def _run(where: OnSpark, layer: str, numbers: tuple[int, int, int, float], outpu
 
     def work(session: SparkSession) -> _SeedFindings:
         from spark.campaign.simulate import Campaign, outcomes
-        from spark.task_progress import task_progress
+        from spark.parquet_replay import task_progress
 
         place = new.claim(session)
         campaign = Campaign(LAYERS[layer], *numbers)

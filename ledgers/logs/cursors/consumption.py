@@ -16,11 +16,10 @@ from ...elections.place import Place
 from ...entry import check_timeout
 from ...errors import LogTruncated
 from ...tasks import beside
+from ..errors import CursorMoved, CursorTakenOver
 from ..record_batch import Record, RecordBatch
 from .cursor import COMMIT_SECONDS, Cursor
-from .cursor_calls import CursorCalls
-from .cursor_state import CursorState
-from .errors import CursorMoved, CursorTakenOver
+from .cursor_calls import CursorCalls, CursorState
 from .poll_watch import POLL_SECONDS_MAX, PollWatch
 from .start_position import Where
 

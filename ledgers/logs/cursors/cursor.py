@@ -15,9 +15,8 @@ from ...cluster import Cluster
 from ...entry import check_int
 from ...errors import LedgerError
 from ...tasks import end_tasks
-from ..errors import NoSuchPosition
-from .cursor_state import CursorState
-from .errors import CursorClosed, CursorMoved, CursorTakenOver
+from ..errors import CursorClosed, CursorMoved, CursorTakenOver, NoSuchPosition
+from .cursor_calls import CursorState
 from .lag import Lag, lag_of
 from .start_position import ReadableLog, Where, position_of
 

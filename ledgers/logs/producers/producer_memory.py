@@ -20,7 +20,7 @@ from metadata.records.logs.producer_record import (
 )
 from metadata.records.logs.segment import POSITION_MAX
 
-from .errors import ProducerForgotten, SequenceTooOld
+from ..errors import ProducerForgotten, SequenceTooOld
 
 NOTHING = ProducerSnapshot()
 

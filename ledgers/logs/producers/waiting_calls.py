@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...errors import MetadataUnavailable
-from .errors import OutOfOrderSequence
+from ..errors import OutOfOrderSequence
 
 
 @dataclass(slots=True, eq=False)

@@ -13,8 +13,8 @@ from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore, log_
 from ...cluster import Cluster
 from ...errors import LogHeld, NoSuchLog
 from ...record_change import metadata_errors
+from ..errors import NoSuchLogSet
 from ..log_calls import LogCalls
-from .errors import NoSuchLogSet
 from .set_state import LogSetState
 
 

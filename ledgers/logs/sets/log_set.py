@@ -24,10 +24,10 @@ from ...cluster import Cluster
 from ...elections.term import Term
 from ...errors import LedgerError, LogExists, LogFenced, NoSuchLog
 from ...record_change import metadata_errors
+from ..errors import NoSuchLogSet
 from ..log import Log
 from ..log_access import check_may_change, check_may_give_up
 from ..log_calls import LogCalls
-from .errors import NoSuchLogSet
 from .set_consumption import GroupOptions, SetConsumption, SetRecord
 from .set_state import LogSetState
 from .set_writer import LogSetWriter

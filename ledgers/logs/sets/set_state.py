@@ -6,7 +6,7 @@ from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore, Vers
 from metadata.version import Version
 
 from ...record_change import ClientRecord, metadata_errors
-from .errors import NoSuchLogSet
+from ..errors import NoSuchLogSet
 
 
 class LogSetState(ClientRecord[LogSetRecord]):

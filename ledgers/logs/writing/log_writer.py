@@ -10,7 +10,7 @@ from typing import Self, Unpack
 
 from ...entry import Payload, check_int
 from ...errors import LedgerError, WriterFull
-from ..producers.errors import SequenceTooOld
+from ..errors import SequenceTooOld
 from ..record_batch import NewRecord, Numbered
 from .checked_records import CheckedRecords, RecordFields, numbered, numbering, record_of, size_of
 from .writer_shell import WriterShell

@@ -12,10 +12,9 @@ from ...version import encode_record
 from .. import records_pb2 as pb
 from ..ledger_codec import DIGEST_FROM_PB, DIGEST_TO_PB
 from ..ledger_record import IDENTITY_BYTES, Shape
-from .log_record import LogRecord, LogSettings
+from .log_record import LogRecord, LogSettings, SetMember
 from .retention import Retention
 from .segment import Segment, check_chain
-from .set_member import SetMember
 from .shared_ledgers import Fork, Maker, Successor
 
 FORMAT_VERSION = 1

@@ -14,8 +14,25 @@ from dataclasses import dataclass, field, replace
 from ..ledger_record import IDENTITY_BYTES, DigestType, Shape
 from .retention import NOTHING_GOES, Retention
 from .segment import POSITION_MAX, Segment, check_chain
-from .set_member import SetMember
 from .shared_ledgers import FORKS_MAX, Fork, Maker, Successor, check_makers, makers_before
+
+
+@dataclass(frozen=True, slots=True)
+class SetMember:
+    """A log's place in a set: the set's identity, the number of the log, and the number of logs.
+
+    `generation`: the generation of the set's record from which the log has taken its retention and legal hold.
+    """
+
+    log_set: bytes
+    number: int
+    logs: int
+    generation: int
+
+    def __post_init__(self) -> None:
+        if len(self.log_set) != IDENTITY_BYTES or not 0 <= self.number < self.logs or self.generation < 0:
+            raise ValueError(f"no log is number {self.number} of {self.logs} of set {self.log_set.hex()!r}")
+
 
 PAGE_SEGMENTS = 64
 """Number of segments in a page. Moving this many at a time keeps fewer than twice as many in the record."""

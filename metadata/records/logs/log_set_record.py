@@ -14,8 +14,7 @@ from .. import records_pb2 as pb
 from ..coordination.transitions import Standing
 from ..record_decoding import parse_record
 from . import log_codec
-from .log_record import LogRecord
-from .set_member import SetMember
+from .log_record import LogRecord, SetMember
 
 FORMAT_VERSION = 1
 

@@ -13,11 +13,10 @@ from metadata.records.journal_record import Dropped, JournalState, SegmentRecord
 from metadata.records.journal_store import JournalStore
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_record import LogRecord, SetMember
 from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.segment import Segment
-from metadata.records.logs.set_member import SetMember
 
 from .test_cluster import segment
 from .test_journals import LAYOUT, STORAGE, ledger

@@ -7,7 +7,7 @@ from typing import Any
 
 from ledgers.aio import Cursor, LedgerClient
 from ledgers.logs.cursors.cursor import RETRY_SECONDS
-from ledgers.logs.cursors.cursor_state import CursorState
+from ledgers.logs.cursors.cursor_calls import CursorState
 from metadata.errors import StoreRefused
 from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
 from metadata.records.logs.log_record import LogRecord

@@ -6,7 +6,7 @@ import pytest
 
 from qjm_compat.transfer.errors import TransferRefused
 from qjm_compat.transfer.files.names import SegmentName, finalized_name
-from qjm_compat.transfer.import_plan import Held, ImportSource, check_gaps, plan
+from qjm_compat.transfer.journal_import import Held, ImportSource, check_gaps, plan
 
 
 def source(first: int, last: int) -> ImportSource:

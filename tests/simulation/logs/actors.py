@@ -19,8 +19,8 @@ from ledgers.errors import (
     MetadataWentBack,
     NoSuchLedger,
 )
+from ledgers.logs.errors import OutOfOrderSequence
 from ledgers.logs.log import Log
-from ledgers.logs.producers.errors import OutOfOrderSequence
 from ledgers.logs.record_batch import Record
 from ledgers.logs.writing.log_writer import LogWriter
 from metadata.errors import MetadataError

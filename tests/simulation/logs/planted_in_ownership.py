@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from ledgers.logs.log_calls import LogCalls
-from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_record import LogRecord, SetMember
 from metadata.records.logs.log_set_record import LogSetRecord, log_name
 from metadata.records.logs.log_store import VersionedLog
 from metadata.records.logs.retention import NOTHING_GOES
-from metadata.records.logs.set_member import SetMember
 from tests.simulation.engine.planted import Real, around, bug
 
 

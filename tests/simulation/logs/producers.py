@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ledgers.logs.errors import SequenceTooOld
 from ledgers.logs.log import Log
-from ledgers.logs.producers.errors import SequenceTooOld
 from ledgers.logs.writing.log_writer import LogWriter
 from tests.simulation.engine.world import Violation
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from qjm_compat.edits import EditOp, encode_op
 from qjm_compat.edits.op_frames import Buffer
-from spark.edits.columns import EditColumns
 from spark.edits.fields import COLUMNS
 from spark.edits.frames import slices
+from spark.edits.reading import EditColumns
 
 LAYOUT = -63
 ALL_COLUMNS = tuple(COLUMNS)

@@ -20,9 +20,9 @@ from qjm_compat.edits import (
     scan_segment,
 )
 from qjm_compat.edits.ops import namespace
-from spark.edits.columns import OF_FRAMES, EditColumns
 from spark.edits.fields import COLUMNS
 from spark.edits.frames import slices
+from spark.edits.reading import OF_FRAMES, EditColumns
 from tests.qjm_compat.edits.made_ops import any_op, numbered
 from tests.qjm_compat.edits.real_segments import NAMES, needs_segments, records_of, segment
 from tests.qjm_compat.edits.sample_ops import sample_ops
