@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from threading import Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -45,6 +47,27 @@ class Tasks:
             task.cancel()
         if running:
             await asyncio.wait(running)
+
+
+async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
+    """Runs `work` in a daemon thread of its own: work that hangs delays neither the loop nor the end of the program."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(set_outcome: Callable[[], None]) -> None:
+        if not done.done():
+            set_outcome()
+
+    def run() -> None:
+        try:
+            set_outcome = partial(done.set_result, work())
+        except Exception as error:
+            set_outcome = partial(done.set_exception, error)
+        with suppress(RuntimeError):  # the loop has ended, so no caller is waiting
+            loop.call_soon_threadsafe(settle, set_outcome)
+
+    Thread(target=run, name=name, daemon=True).start()
+    return await done
 
 
 async def at_loop_end(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None, None]:

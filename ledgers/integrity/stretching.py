@@ -13,11 +13,11 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from contextlib import suppress
 from functools import cache, partial
-from threading import Thread
 
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from ..tasks import in_daemon_thread
 
 SALT_BYTES = 16
 
@@ -80,31 +80,9 @@ class Stretching:
 
     async def _stretch(self, password: bytes, salt: bytes) -> bytes:
         async with self._one:
-            loop = asyncio.get_running_loop()
-            done: asyncio.Future[bytes] = loop.create_future()
-
-            def work() -> None:
-                try:
-                    deliver = partial(_set_result, done, stretched(password, salt))
-                except Exception as error:
-                    deliver = partial(_set_exception, done, error)
-                with suppress(RuntimeError):  # the loop has ended, so no caller is waiting
-                    loop.call_soon_threadsafe(deliver)
-
-            Thread(target=work, name="ledger-password", daemon=True).start()
-            return await done
+            return await in_daemon_thread("ledger-password", partial(stretched, password, salt))
 
 
 def _name(password: bytes, salt: bytes) -> bytes:
     """Returns the cache key of a secret."""
     return hmac.digest(salt, password, hashlib.sha256)
-
-
-def _set_result(done: asyncio.Future[bytes], secret: bytes) -> None:
-    if not done.done():
-        done.set_result(secret)
-
-
-def _set_exception(done: asyncio.Future[bytes], error: Exception) -> None:
-    if not done.done():
-        done.set_exception(error)

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import obstore
+from obstore.store import ObjectStore
 
 from bookledger.cli.processes import bookie_processes
 from ledgers.aio import LedgerClient
@@ -82,7 +83,12 @@ async def _beside_obstore(client: LedgerClient, url: str, size: int) -> None:
 
 async def _plain(url: str, size: int) -> tuple[float, float]:
     """Seconds that obstore alone takes to upload so much, and to download it."""
-    store, block = Objects(url)._backend, os.urandom(8 * MIB)
+    async with Objects(url)._call("plain", "used", is_bounded=False) as store:
+        return await _plain_calls(store, size)
+
+
+async def _plain_calls(store: ObjectStore, size: int) -> tuple[float, float]:
+    block = os.urandom(8 * MIB)
     began = time.monotonic()
     upload = obstore.open_writer_async(store, "plain", buffer_size=8 * MIB, max_concurrency=4)
     for _ in range(size // len(block)):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
+from ledgers.cold import object_store
 from ledgers.cold.errors import NoSuchObject, ObjectStoreFailed
 from ledgers.cold.object_store import Objects
 
@@ -36,3 +39,31 @@ async def test_an_object_is_missing_from_a_directory_only_while_it_is_mounted(tm
 
 async def test_the_file_that_shows_a_mounted_directory_is_not_an_object(tmp_path: Path) -> None:
     assert await (await written(tmp_path)).names() == [("a/0", 3)]
+
+
+async def test_a_read_from_a_directory_that_hangs_ends_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe to which nobody writes hangs whoever opens it, as does a file of a mount whose server is gone."""
+    monkeypatch.setattr(object_store, "ATTEMPT_SECONDS_MAX", 0.2)
+    objects, pipe = await written(tmp_path), tmp_path / "a" / "1"
+    os.mkfifo(pipe)
+    try:
+        with pytest.raises(ObjectStoreFailed, match=r"has not answered for 0\.2 s: check the file system"):
+            await objects.read("a/1", 0, 5)
+    finally:
+        os.close(os.open(pipe, os.O_RDWR))  # who hangs there may go on
+
+
+async def test_a_directory_of_which_nothing_is_known_hangs_neither_its_client_nor_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "ATTEMPT_SECONDS_MAX", 0.2)
+    goes_on = threading.Event()
+    monkeypatch.setattr(Path, "is_dir", lambda _: goes_on.wait())
+    try:
+        for call in (Objects(tmp_path.as_uri()).prepare(), Objects(tmp_path.as_uri()).delete_all("a")):
+            with pytest.raises(ObjectStoreFailed, match=r"has not answered for 0\.2 s"):
+                await call
+    finally:
+        goes_on.set()
