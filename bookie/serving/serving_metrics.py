@@ -1,4 +1,4 @@
-"""Prometheus metrics read from a bookie's state at scrape time, in addition to those counted in `storage/counting`."""
+"""Prometheus metrics read from the state of a bookie at scrape time, in addition to those of `storage_metrics`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metadata.counting.store_metrics import of_counts
 from metadata.records.cluster import Cookie
 
 from ..storage.bookie import Bookie
-from ..storage.counting.storage_metrics import APPEND_BYTES, APPEND_ENTRIES, READ_BYTES, READ_ENTRIES
+from ..storage.storage_metrics import APPEND_BYTES, APPEND_ENTRIES, READ_BYTES, READ_ENTRIES
 from ..upkeep.upkeep import Upkeep
 from ..upkeep.upkeep_metrics import of_upkeep
 from .bookie_registration import Registrar

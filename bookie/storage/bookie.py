@@ -42,7 +42,6 @@ from ..wire.messages import (
 )
 from .checkpointing import Checkpointer
 from .core import Answer, BookieCore, Effect, Write, state_record
-from .counting.storage_metrics import BookieMetrics
 from .identity_check import IdentityCheck
 from .intake_queue import NO_ARRIVAL, Arrival, Intake, OnAnswer, Ticket
 from .lac_waiters import LacWaiters
@@ -50,6 +49,7 @@ from .ledger_states import IN_LIMBO, LedgerStates
 from .page_reader import PageReader
 from .replaying import LogReplayResult, replay_log
 from .reply_batch import ReplyBatch, set_once
+from .storage_metrics import BookieMetrics
 from .stored_frames import SegmentFiles
 
 

@@ -21,8 +21,8 @@ from ..log.group_commit import Written
 from ..wire.messages import Frame, LacReply, LacRequest, ReadReply, ReadRequest, Status
 from ..wire.trace_context import BYTES, ENTRIES, FIRST, LAST, LEDGER, STATUS, decode, tracer_of
 from .bookie import Bookie
-from .counting.storage_metrics import BookieMetrics
 from .intake_queue import Arrival, OnAnswer, Ticket
+from .storage_metrics import BookieMetrics
 
 GOOD = (Status.OK, Status.WRITTEN)
 RECORDS = "bookledger.group_records"

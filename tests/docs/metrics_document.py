@@ -9,7 +9,7 @@ from pathlib import Path
 from prometheus_client import Metric
 
 from bookie.serving.serving_metrics import METRICS as BOOKIE_STATE
-from bookie.storage.counting.storage_metrics import METRICS as BOOKIE
+from bookie.storage.storage_metrics import METRICS as BOOKIE
 from bookie.upkeep.logs.auditor_log_metrics import LOGS
 from bookie.upkeep.upkeep_metrics import AUDIT, UPKEEP
 from bookledger.admin.health_metrics import METRICS as HEALTH

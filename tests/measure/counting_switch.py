@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from bookie.storage.counting.storage_metrics import BookieMetrics
+from bookie.storage.storage_metrics import BookieMetrics
 
 COUNT, DO_NOT_COUNT = signal.SIGUSR1, signal.SIGUSR2
 

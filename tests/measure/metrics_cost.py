@@ -20,7 +20,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from bookie.storage.counting.storage_metrics import APPEND_ENTRIES
+from bookie.storage.storage_metrics import APPEND_ENTRIES
 from bookledger.cli.bench.appends import ENSEMBLE_SIZE, created
 from bookledger.cli.bench.cpu import CpuMeter
 from bookledger.cli.processes import started

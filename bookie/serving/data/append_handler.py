@@ -14,8 +14,8 @@ from functools import partial
 
 from metadata.audit import Act
 
-from ...storage.counting.storage_metrics import RequestKind
 from ...storage.intake_queue import Arrival, new_arrival
+from ...storage.storage_metrics import RequestKind
 from ...wire import AppendReply, AppendRequest, Frame, codec
 from ...wire.data.data_connection import Connection
 from ...wire.data.framing import Body, FrameKind

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from metadata.audit import Act
 
-from ...storage.counting.storage_metrics import RequestKind
+from ...storage.storage_metrics import RequestKind
 from ...wire import BadMessage, codec
 from ...wire.connection_table import ClientConnection
 from ...wire.data.data_connection import Connection

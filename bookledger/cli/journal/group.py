@@ -1,4 +1,4 @@
-"""`bookledger journal`: format, list, show, recover, purge; import, export and fsck have modules of their own."""
+"""`bookledger journal`: format, list, show, recover, purge, export; import and fsck have modules of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ..messages.interruption import again
 from ..options import json_option, yes_option
 from ..output import long_work, print_record
 from ..terminal import confirm
-from .exporting import export
 from .fsck import fsck
 from .importing import import_
 from .options import TXID_MAX, JournalPlace, journal_place, journal_place_to_write
@@ -36,6 +35,75 @@ from .options import SHAPE
 
 if TYPE_CHECKING:
     from qjm_compat.sync.syncer import Synced
+from pathlib import Path
+
+from ..options import FilePath
+
+
+@command()
+@journal_place
+@click.argument("directory", type=FilePath(file_okay=False))
+@click.option(
+    "--from",
+    "from_txid",
+    type=click.IntRange(0, TXID_MAX),
+    metavar="TXID",
+    help="Skip segments that end before this txid  [default: the oldest]; a purged txid is an error.",
+)
+@click.option(
+    "--in-progress", is_flag=True, help="Also export the segment in progress, as far as it is durable."
+)
+@click.option(
+    "--allow-gaps", is_flag=True, help="Export the segments even if txids are missing between them."
+)
+@json_option
+def export(
+    place: JournalPlace,
+    directory: Path,
+    from_txid: int | None,
+    in_progress: bool,
+    allow_gaps: bool,
+    as_json: bool,
+) -> None:
+    """Export JOURNAL's segments to DIRECTORY under the names that a NameNode uses.
+
+    No file is overwritten with different edits, so an export may be repeated. To start from these files, a NameNode
+    also needs an image and its VERSION, which are not in a journal.
+
+    Examples:
+        bookledger journal export ns1 /srv/dfs/name/current
+        bookledger journal export ns1 edits --from 1000 --in-progress
+    """
+    from qjm_compat.transfer.journal_export import export_directory
+
+    began = time.monotonic()
+    bar = ProgressBar(f"exporting {place.journal_id}", None)
+
+    def how() -> str:
+        return f"{format_bytes(bar.done)} were exported; complete files are kept, and not written again; {again()}"
+
+    with advise_when_stopped(how), bar:
+        done = place.with_manager(
+            lambda manager: export_directory(
+                manager,
+                directory,
+                from_txid=from_txid or None,
+                in_progress=in_progress,
+                allow_gaps=allow_gaps,
+                on_bytes=bar,
+            )
+        )
+    seconds = time.monotonic() - began
+    fields = {
+        "segments": done.segments,
+        "ops": done.ops,
+        "bytes": done.bytes,
+        "seconds": round(seconds, 3),
+        "mb_per_s": round(done.bytes / 1e6 / seconds, 2),
+        "segments_there": done.segments_there,
+        "last_txid": done.last_txid,
+    }
+    print_record(fields, as_json=as_json)
 
 
 MIB = 1024 * 1024

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.samples import Sample
 
-from bookie.storage.counting.histogram import CheapHistogram
-from bookie.storage.counting.storage_metrics import GROUP_BYTES, SECONDS
+from bookie.storage.storage_metrics import GROUP_BYTES, SECONDS, CheapHistogram
 from metadata.counting.metric_declarations import Declaration, MetricKind
 
 AMOUNTS = st.floats(0, 2**25) | st.sampled_from([*SECONDS, *GROUP_BYTES])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bookie.storage.counting import storage_metrics
-from bookie.storage.counting.storage_metrics import LOG_INTERVAL_SECONDS_MIN, SlowAppends
+from bookie.storage import storage_metrics
 from bookie.storage.intake_queue import Arrival
+from bookie.storage.storage_metrics import LOG_INTERVAL_SECONDS_MIN, SlowAppends
 from bookie.wire.data.framing import HEADER, FrameKind
 from bookie.wire.messages import Status
 from tests.bookie.entries import frame_of

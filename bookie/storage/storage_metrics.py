@@ -3,21 +3,51 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
 
-from metadata.counting.metric_declarations import MetricTable
+from metadata.counting.metric_declarations import Declaration, MetricTable
 from metadata.rate_limit import LogRateLimit
 
-from ...log.format import RecordKind
-from ...log.group_commit import Written
-from ...wire.messages import ReadReply, Status
-from ..intake_queue import Arrival, Ticket
-from .histogram import CheapHistogram
+from ..log.format import RecordKind
+from ..log.group_commit import Written
+from ..wire.messages import ReadReply, Status
+from .intake_queue import Arrival, Ticket
+
+# A histogram with cheap observations: an observation in Prometheus' own histogram takes eight times as long.
+#
+# An observation adds two numbers; the buckets are computed when the registry collects.
+
+
+class CheapHistogram(Collector):
+    """Counts observations by upper bound. Observed from one thread, collected from any."""
+
+    def __init__(self, registry: CollectorRegistry, declared: Declaration) -> None:
+        self._declared = declared
+        self._bounds = declared.buckets
+        self._total = 0.0
+        self.counts = [0] * (len(self._bounds) + 1)
+        """Number of observations for each bound, then of those larger than all bounds; each is counted once."""
+        registry.register(self)
+
+    def observe(self, amount: float) -> None:
+        self.counts[bisect_left(self._bounds, amount)] += 1
+        self._total += amount
+
+    def collect(self) -> Iterable[HistogramMetricFamily]:
+        yield self._declared.of_counts(self.counts, self._total)
+
+    def describe(self) -> Iterable[HistogramMetricFamily]:
+        """Describes the histogram, so that no other metric can take its name."""
+        return self.collect()
+
 
 log = logging.getLogger(__name__)
 

@@ -1,1 +1,0 @@
-"""A bookie's metrics: counters, latency histograms, log lines for slow appends."""
