@@ -64,20 +64,16 @@ if TYPE_CHECKING:
         CursorClosed as CursorClosed,
         CursorMoved as CursorMoved,
         CursorTakenOver as CursorTakenOver,
-        NoSuchCursor as NoSuchCursor,
-    )
-    from ledgers.logs.errors import (
         LogIncomplete as LogIncomplete,
         LogOfSet as LogOfSet,
         LogRestored as LogRestored,
+        NoSuchCursor as NoSuchCursor,
+        NoSuchLogSet as NoSuchLogSet,
         NoSuchPosition as NoSuchPosition,
-    )
-    from ledgers.logs.errors import (
         OutOfOrderSequence as OutOfOrderSequence,
         ProducerForgotten as ProducerForgotten,
         SequenceTooOld as SequenceTooOld,
     )
-    from ledgers.logs.errors import NoSuchLogSet as NoSuchLogSet
     from metadata.errors import (
         BackupUnusable as BackupUnusable,
         BadMetadataUri as BadMetadataUri,

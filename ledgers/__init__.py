@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         LogHeld as LogHeld,
         LogTruncated as LogTruncated,
         MetadataUnavailable as MetadataUnavailable,
+        MetadataWentBack as MetadataWentBack,
         NoSuchEntry as NoSuchEntry,
         NoSuchLedger as NoSuchLedger,
         NoSuchLog as NoSuchLog,
@@ -92,26 +93,22 @@ if TYPE_CHECKING:
         WouldDeadlock as WouldDeadlock,
         WriterFull as WriterFull,
     )
+    from .logs.cursors.lag import Lag as Lag
     from .logs.errors import (
         CursorClosed as CursorClosed,
         CursorMoved as CursorMoved,
         CursorTakenOver as CursorTakenOver,
-        NoSuchCursor as NoSuchCursor,
-    )
-    from .logs.cursors.lag import Lag as Lag
-    from .logs.errors import (
         LogIncomplete as LogIncomplete,
         LogOfSet as LogOfSet,
         LogRestored as LogRestored,
+        NoSuchCursor as NoSuchCursor,
+        NoSuchLogSet as NoSuchLogSet,
         NoSuchPosition as NoSuchPosition,
-    )
-    from .logs.errors import (
         OutOfOrderSequence as OutOfOrderSequence,
         ProducerForgotten as ProducerForgotten,
         SequenceTooOld as SequenceTooOld,
     )
     from .logs.record_batch import NewRecord as NewRecord, Record as Record, RecordBatch as RecordBatch
-    from .logs.errors import NoSuchLogSet as NoSuchLogSet
     from .reading.size_steps import SizeStep as SizeStep
     from .recovering.loss_acceptance import LossAssessment as LossAssessment
     from .recovering.held_copies import Gap as Gap

@@ -106,7 +106,15 @@ def metadata_errors() -> Iterator[None]:
 
 
 class ClientRecord(HeldRecord[R]):
-    """A record held by a client. `change` raises LedgerError if the record keeps changing, or MetadataUnavailable."""
+    """A record held by a client. `change` raises LedgerError if the record keeps changing, or MetadataUnavailable. Both
+    methods raise its subclass MetadataWentBack if the store has an earlier version than one that was seen before."""
+
+    async def refresh(self) -> R:
+        known = self.found.version
+        found = await self._read()
+        check_not_older(f"the record of {self.what}", found.version, known)
+        self.take(found)
+        return self.record
 
     async def change(self, transition: Callable[[R], R]) -> R:
         with metadata_errors():

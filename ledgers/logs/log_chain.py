@@ -16,7 +16,6 @@ from metadata.version import Version
 from ..errors import LogFenced, MetadataWentBack, NoSuchLedger
 from ..record_change import (
     ClientRecord,
-    check_not_older,
     lost_record_error,
     metadata_errors,
     missing_log_error,
@@ -27,8 +26,8 @@ Transition = Callable[[LogRecord], LogRecord]
 
 
 class LogChain(ClientRecord[LogRecord]):
-    """The record of a log, as last read or changed. Raises NoSuchLog once the log is deleted, and MetadataUnavailable;
-    raises its subclass MetadataWentBack if the store has an earlier version than one that was seen before."""
+    """The record of a log, as last read or changed. Raises NoSuchLog once the log is deleted; also raises
+    MetadataUnavailable."""
 
     def __init__(self, logs: LogStore, found: VersionedLog) -> None:
         super().__init__(found)
@@ -39,13 +38,12 @@ class LogChain(ClientRecord[LogRecord]):
         return f"log {self.record.name!r}"
 
     async def _read(self) -> VersionedLog:
-        name, known = self.record.name, self.found.version
+        name = self.record.name
         with metadata_errors():
             found = await self.logs.read(self.record.identity)
             if found is None or found.record.deleted:
                 await self._check_was_deleted(found)
                 raise await missing_log_error(self.logs.store, name)
-        check_not_older(f"the record of log {name!r}", found.version, known)
         return found
 
     async def _check_was_deleted(self, found: VersionedLog | None) -> None:

@@ -10,10 +10,19 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
-from bookledger.errors import LedgerError, LogFenced, LogHeld, MetadataUnavailable, NoSuchLogSet, NotFound
+from bookledger.errors import (
+    LedgerError,
+    LogFenced,
+    LogHeld,
+    MetadataUnavailable,
+    MetadataWentBack,
+    NoSuchLogSet,
+    NotFound,
+)
 from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
 from ledgers.logs.log_calls import LogCalls
@@ -23,10 +32,12 @@ from ledgers.logs.sets.set_writer import log_of
 from metadata import keys
 from metadata.keys import NAME_CHARACTERS_MAX
 from metadata.records.logs.log_record import LogRecord, SetMember
-from metadata.records.logs.log_set_record import LogSetRecord
+from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore, VersionedLogSet
 from metadata.store import list_all
+from metadata.version import Version
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster
+from tests.support.present import there
 
 KEYS = [b"customer-%d" % n for n in range(12)]
 
@@ -337,3 +348,21 @@ async def test_a_set_does_not_begin_to_grow_to_logs_that_could_have_no_name(clie
     with pytest.raises(ValueError, match="name"):
         await log_set.grow(20)
     assert not (await log_set.refresh()).growing_to
+
+
+async def test_a_member_whose_set_is_in_an_earlier_state_than_it_has_seen_is_told_so(
+    client: LedgerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_set, read = await client.log_set("orders", 2), LogSetStore.read
+    await fill(log_set, 0, 1)
+
+    async def older(self: LogSetStore, name: str) -> VersionedLogSet:
+        return replace(there(await read(self, name)), version=Version(1))
+
+    async with aclosing(log_set.consume("billing")) as records:
+        await anext(records)
+        monkeypatch.setattr(LogSetStore, "read", older)
+        with pytest.raises(MetadataWentBack, match="has the record of set 'orders' at version 1"):
+            async with asyncio.timeout(30):
+                async for _ in records:
+                    pass

@@ -13,7 +13,7 @@ from metadata.records.coordination.cursor_record import CursorRecord
 
 from ...cluster import Cluster
 from ...entry import check_int
-from ...errors import LedgerError
+from ...errors import LedgerError, MetadataWentBack
 from ...tasks import end_tasks
 from ..errors import CursorClosed, CursorMoved, CursorTakenOver, NoSuchPosition
 from .cursor_calls import CursorState
@@ -96,8 +96,9 @@ class Cursor:
         afterwards, or by `flush`.
 
         A position before the last commit has no effect. A position beyond the log's end is refused: the next `flush` or
-        `close` raises NoSuchPosition for it once, but other commits are still written. Raises CursorMoved, NoSuchCursor
-        or CursorTakenOver if an earlier commit could not be written, and CursorClosed once the cursor is closed.
+        `close` raises NoSuchPosition for it once, but other commits are still written. Raises the error if an earlier
+        commit could not be written: CursorMoved, NoSuchCursor, CursorTakenOver or MetadataWentBack. Raises CursorClosed
+        once the cursor is closed.
         """
         check_int("a position", position)
         self.check_usable()
@@ -243,13 +244,13 @@ class Cursor:
                 self.check_usable()
                 await self._write()
                 pause_seconds = self._commit_seconds
-            except Unavailable as error:
+            except LedgerError as error:
+                if not isinstance(error, Unavailable) or isinstance(error, MetadataWentBack):
+                    self.failure = error
+                    return
                 pause_seconds = max(RETRY_SECONDS, self._commit_seconds)
                 line = "cursor %r of log %r could not yet be moved to position %d: %s"
                 log.warning(line, self.name, self._log.name, self._noted, error)
-            except LedgerError as error:
-                self.failure = error
-                return
 
     def _still_mine(self, record: CursorRecord) -> CursorRecord:
         if record.generation != self.generation:

@@ -17,7 +17,7 @@ from metadata.records.logs.log_set_record import LogSetRecord
 from ...cluster import Cluster
 from ...elections.campaign import RETRY_SECONDS
 from ...elections.place import Place
-from ...errors import ClientClosed, MetadataUnavailable
+from ...errors import ClientClosed, MetadataUnavailable, MetadataWentBack
 from ...record_change import metadata_errors
 from ...tasks import end_tasks
 
@@ -50,13 +50,13 @@ class Membership:
         another place.
 
         Waits while the metadata store is unavailable. Raises the errors of `refresh` and `adopt`, MetadataUnavailable
-        if the store refuses a request, ClientClosed.
+        if the store refuses a request, or MetadataWentBack if it went back, ClientClosed.
         """
         with metadata_errors():
             while not self._cluster.is_closed:
                 try:
                     await self._while_it_has_a_place(refresh, adopt, give_up)
-                except StoreRefused:
+                except (StoreRefused, MetadataWentBack):
                     raise
                 except (StoreUnavailable, LeaseLost, MetadataUnavailable) as error:
                     line = "member %s of %s currently holds no logs: %s"
