@@ -41,7 +41,7 @@ def test_bookledger_has_what_most_programs_need_and_no_errors() -> None:
 
 def test_bookledger_errors_has_every_error_of_the_client_of_journals_and_of_the_metadata() -> None:
     public = importlib.import_module("bookledger.errors").__all__
-    for package in ("ledgers", "ledgers.elections", "ledgers.logs.cursors", "qjm_compat", "metadata"):
+    for package in ("ledgers", "ledgers.elections", "ledgers.logs", "qjm_compat", "metadata"):
         module = importlib.import_module(f"{package}.errors")
         defined = {
             name for name, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__

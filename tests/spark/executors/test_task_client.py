@@ -10,7 +10,7 @@ import pytest
 
 from bookie.wire import FRAME_BYTES_MAX
 from spark.executor_access import ExecutorAccess
-from spark.executors import task_client
+from spark.executors import worker_memory
 from spark.executors.range_reader import record_batches
 from spark.executors.task_client import PAGE_BYTES
 from spark.planning.ranges import LedgerRange
@@ -49,7 +49,7 @@ def test_pages_take_the_memory_of_those_before_them() -> None:
 
 def page_faults(first: str) -> int:
     """Of four pages, after many others."""
-    code = FAULTS_OF_PAGES.format(task_client.__file__, first, PAGE_BYTES)
+    code = FAULTS_OF_PAGES.format(worker_memory.__file__, first, PAGE_BYTES)
     return int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
 
 
