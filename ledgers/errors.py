@@ -320,7 +320,7 @@ class LogExists(AlreadyExists, LedgerError):
     """Another log has this name. Choose another, or delete that log."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"log {name!r} exists already")
+        super().__init__(f"log {name!r} already exists")
         self.name = name
 
 

@@ -44,7 +44,7 @@ class KeyExists(AlreadyExists, KeyConflict):
     """`create` found that the key already exists. Read it, or choose another key."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"metadata key {key!r} exists already")
+        super().__init__(f"metadata key {key!r} already exists")
         self.key = key
 
 

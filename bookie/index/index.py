@@ -306,7 +306,7 @@ class Index:
         self.notes.end()
 
     def abandon_checkpoint(self) -> None:
-        """Restores the changes that were set aside, after a failed commit; the next checkpoint writes them."""
+        """After a failed commit, restores the changes that were set aside; the next checkpoint writes them."""
         moving, self._moving = self._moving, RecentLocations()
         self._recent.take_back(moving)
         self.notes.abandon()

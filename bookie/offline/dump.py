@@ -38,7 +38,7 @@ def dump(path: Path) -> Iterator[Line]:
         yield from _segment(OsDisk(path.parent), number)
     else:
         raise DataDirectoryError(
-            f"{path} is not a bookie's file: pass its {directory.COOKIE}, a segment of its log, or its "
+            f"{path} does not belong to a bookie: pass a bookie's {directory.COOKIE}, a segment of its log, or its "
             "index directory"
         )
 

@@ -306,7 +306,7 @@ def check_is_new(file: Path) -> None:
     if not file.parent.is_dir():
         raise LedgerError(f"there is no directory {file.parent}")
     if file.exists():
-        raise LedgerError(f"{file} exists already; give another name, so that nothing is lost")
+        raise LedgerError(f"{file} already exists; give another name, so that nothing is lost")
 
 
 @contextmanager

@@ -327,7 +327,7 @@ class LogReader:
         if segment.is_ended:
             raise LedgerError(
                 f"ledger {segment.ledger_id} ends before position {opened.end} of log {self._chain.record.name!r}, "
-                f"although the log's record states that it ends before position {segment.end_position}"
+                f"although the log's record states that this segment ends before position {segment.end_position}"
             )
         return None  # the ledger has just been closed, and the log's record does not show that yet
 

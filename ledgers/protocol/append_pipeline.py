@@ -243,7 +243,7 @@ class AppendPipeline:
         if self.has_ended or self._close_asked:
             return []
         self._close_asked = True
-        # With deferred sync a copy may be only in its bookie's log, although other bookies have synced theirs.
+        # With deferred sync, a copy may exist only in its bookie's log, even if other bookies have synced their copies.
         return self._close_if_ready() or [Force(n) for n in self._positions.lanes() if self._deferred_sync]
 
     def fail(self, error: LedgerError) -> list[AppendEffect]:

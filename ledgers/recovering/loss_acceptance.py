@@ -144,7 +144,7 @@ def _check_no_more_is_lost(assessment: LossAssessment, now: LossAssessment) -> N
     else:
         return
     raise LedgerRecoveryFailed(
-        assessment.ledger_id, f"more would be lost than was reported ({why}); assess it again"
+        assessment.ledger_id, f"more would be lost than was reported ({why}); assess the ledger again"
     )
 
 

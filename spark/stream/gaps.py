@@ -44,7 +44,7 @@ class Gaps:
 
     @property
     def passed(self) -> int:
-        """Highest id up to which the stream no longer waits for unused ids."""
+        """The stream does not wait for unused ids up to this one."""
         return self._passed
 
     def look(self, known: Sequence[KnownId], seconds: float, now_ms: int) -> None:

@@ -70,7 +70,7 @@ def test_bench_prints_one_object_a_workload_beside_the_baseline(tmp_path: Path) 
 @pytest.mark.parametrize("option", ["--picture", "--html"])
 def test_a_picture_is_never_written_over_another_file(tmp_path: Path, option: str) -> None:
     (tmp_path / "mine").write_text("mine")
-    assert "exists already" in fails_with_one_line("bench", f"{option}={tmp_path}/mine")
+    assert "already exists" in fails_with_one_line("bench", f"{option}={tmp_path}/mine")
 
 
 def a_run() -> BenchRun:

@@ -96,7 +96,9 @@ def test_a_part_of_a_bookie_that_is_gone_is_named_with_what_to_do(
 
 def test_a_file_that_is_no_bookies_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("hello")
-    assert "is not a bookie's file" in fails_with_one_line("bookie", "dump", str(tmp_path / "letter.txt"))
+    assert "does not belong to a bookie" in fails_with_one_line(
+        "bookie", "dump", str(tmp_path / "letter.txt")
+    )
     assert "is not a formatted bookie directory" in fails_with_one_line(
         "bookie", "check", f"--data={tmp_path}"
     )

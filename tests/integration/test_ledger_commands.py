@@ -130,7 +130,7 @@ def test_a_file_that_is_read_into_is_there_only_when_it_is_whole(meta: str, tmp_
     assert bookledger("ledger", "read", meta, str(ledger_id), "--raw", "-o", str(file)).stdout == b""
     assert [path.name for path in tmp_path.iterdir()] == ["entries"]
     assert file.read_bytes() == b"onetwo"
-    assert "exists already" in fails_with_one_line("ledger", "read", meta, str(ledger_id), "-o", str(file))
+    assert "already exists" in fails_with_one_line("ledger", "read", meta, str(ledger_id), "-o", str(file))
     assert "no directory" in fails_with_one_line("ledger", "read", meta, str(ledger_id), "-o", f"{file}/x")
 
 

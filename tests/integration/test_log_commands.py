@@ -57,7 +57,7 @@ def listed(uri: str) -> list[bytes]:
 
 def test_a_log_is_made_with_its_settings_and_once(meta: str) -> None:
     of_json("create", meta, "rolls", "--ensemble=2", "--ack-quorum=2", "--roll-records=10")
-    assert "log 'rolls' exists already" in fails_with_one_line("log", "create", meta, "rolls")
+    assert "log 'rolls' already exists" in fails_with_one_line("log", "create", meta, "rolls")
     of_json("append", meta, "rolls", stdin=lines(25))
     shown = of_json("show", meta, "rolls")
     assert (shown["ensemble_size"], shown["ack_quorum"], shown["roll_records"]) == (2, 2, 10)
@@ -180,7 +180,7 @@ def test_a_truncation_is_asked_for_and_readers_are_told_where_to_go_on(uri: str,
 def test_a_renamed_log_has_its_records_and_the_old_name_is_free(uri: str, meta: str) -> None:
     made(uri, "before", b"a")
     made(uri, "another", b"b")
-    assert "log 'another' exists already" in fails_with_one_line("log", "rename", meta, "before", "another")
+    assert "log 'another' already exists" in fails_with_one_line("log", "rename", meta, "before", "another")
     assert of_json("rename", meta, "before", "after") == {"log": "after", "was": "before"}
     assert bookledger("log", "read", meta, "after").stdout == b"0\ta\n"
     assert of_json("append", meta, "--create", "before", stdin=b"c\n")["first_position"] == 0

@@ -67,7 +67,7 @@ def test_a_log_is_taken_back_once_that_is_confirmed(uri: str, meta: str) -> None
         (("restore", "there", "--at=1", "--before=2026-01-01"), "give --at POSITION, or --before TIME"),
         (("fork", "there", "other", "--at=1", "--before=2026-01-01"), "mutually exclusive"),
         (("fork", "there", "o/ther"), "name"),
-        (("fork", "there", "there"), "log 'there' exists already"),
+        (("fork", "there", "there"), "log 'there' already exists"),
         (("fork", "nowhere", "other"), "there is no log 'nowhere'"),
         (("restore", "there", "--at=11", "--yes"), "beyond its end"),
     ],

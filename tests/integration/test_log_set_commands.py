@@ -48,7 +48,7 @@ def test_what_cannot_be_done_with_a_set_is_told_in_one_line(uri: str, meta: str)
         said = fails_with_one_line("log", "set", *command, meta, "nowhere", *more)
         assert said.startswith("there is no set of logs 'nowhere'")
     of_json("set", "create", meta, "sales", "2")
-    assert "a set of logs 'sales' exists already" in fails_with_one_line(
+    assert "a set of logs named 'sales' already exists" in fails_with_one_line(
         "log", "set", "create", meta, "sales", "2"
     )
     assert "2 logs can only grow to a multiple of that" in fails_with_one_line(
@@ -62,7 +62,7 @@ def test_what_cannot_be_done_with_a_set_is_told_in_one_line(uri: str, meta: str)
         assert client.log("sales.1").retention.age_seconds == 604800
         assert "belongs to set 'sales'" in fails_with_one_line("log", "hold", meta, "sales.1")
         client.create_log("more.1")
-        assert "log 'more.1' exists already" in fails_with_one_line("log", "set", "create", meta, "more", "2")
+        assert "log 'more.1' already exists" in fails_with_one_line("log", "set", "create", meta, "more", "2")
         client.delete_log("more.1")
         client.delete_log_set("sales")
 

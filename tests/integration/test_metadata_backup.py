@@ -34,7 +34,7 @@ def test_a_restored_backup_keeps_what_it_does_not_know_and_recovers_only_when_ac
             saved = told("metadata", "backup", str(file), f"--metadata={old}")
             assert saved["bytes"] == file.stat().st_size and saved["keys"] > 5
             again = fails_with_one_line("metadata", "backup", str(file), f"--metadata={old}")
-            assert "exists already" in again
+            assert "already exists" in again
             # A bookie is replaced since: of what follows, the backup places a copy where there is none.
             in_use = {
                 one.bookie_id for one in client.describe_ledger(writer.ledger_id).fragments[-1].ensemble

@@ -42,7 +42,7 @@ class Healer:
         self._mender = mender
 
     async def heal(self, tally: Tally, chosen: Chosen) -> LedgerRecord | None:
-        """Executes the `chosen` tasks; returns the resulting record, None if the ledger is deleted.
+        """Executes the `chosen` tasks; returns the resulting record, or None if the ledger is deleted.
 
         Failed tasks are recorded in the tally. Raises PeersFailed, MetadataError and DiskIsFull; in that case entries
         may have been copied, but the record is unchanged.

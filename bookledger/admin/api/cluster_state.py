@@ -83,10 +83,10 @@ async def cluster(sight: MetadataView) -> Facts:
 
 
 async def bookies(sight: MetadataView, first: str = "", limit: int = BOOKIES_MAX) -> Facts:
-    """Returns one page, by name, of all bookies that were ever formatted, including dead ones. `next` is the start of
-    the next page.
+    """Returns one page of all bookies ever formatted, including dead ones, sorted by name. `next` is the start of the
+    next page.
 
-    A bookie that was reformatted while its predecessor is still serving has two rows, on the same page.
+    If a bookie was reformatted and its previous incarnation is still serving, it has two rows, both on the same page.
     """
     async with sight.looking() as store:
         await sight.name(store)

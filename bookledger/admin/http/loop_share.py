@@ -40,7 +40,7 @@ ANSWER_SECONDS = 0.005
 """The expected processor time of a response until one has been measured for its path."""
 
 NEWEST_WEIGHT = 0.2
-"""The weight of a path's latest response in the expected processor time of the next one."""
+"""Weight of a path's latest response in the estimate of the processor time of its next response."""
 
 BUSY = (
     f"other requests took so much time that this one could not begin within {WAIT_SECONDS_MAX:g} s: "

@@ -152,7 +152,9 @@ def _check_new(directory: Path) -> None:
     from bookie.wire.trust.certificates import CERTIFICATE, KEY
 
     if any((directory / name).exists() for name in (CERTIFICATE, KEY)):
-        raise ValueError(f"{directory} holds a certificate already: renew it, or give another directory")
+        raise ValueError(
+            f"{directory} already contains a certificate: renew it, or specify another directory"
+        )
 
 
 def _print(directory: Path, made: x509.Certificate, as_json: bool) -> None:

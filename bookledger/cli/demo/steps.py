@@ -201,8 +201,8 @@ class Demo:
 
 
 def expect_event(said: dict[str, Any], event: str) -> dict[str, Any]:
-    """Checks the event that a writer sent. Raises ChildFailed for any other event, with the writer's error if it sent
-    one."""
+    """Checks that the writer sent this event. Otherwise raises ChildFailed, which contains the writer's error if it
+    sent one."""
     match said.get("event"):
         case found if found == event:
             return said

@@ -54,7 +54,7 @@ def create(metadata_uri: str, name: str, logs: int, as_json: bool, **settings: A
     with connected(metadata_uri) as client:
         there = dict(client.list_log_sets()).get(name)
         if there is not None and not there.is_unsettled:
-            raise LedgerError(f"a set of logs {name!r} exists already")
+            raise LedgerError(f"a set of logs named {name!r} already exists")
         try:
             found = client.log_set(name, logs, **settings)
         except ValueError as error:

@@ -28,8 +28,7 @@ from .rollback_check import explain_missing_cluster
 
 # Remedies for a ledger that cannot be read or recovered: which bookies to bring back, and how to proceed without them.
 #
-# They never suggest bringing back a lost bookie, which is one that was given up or decommissioned, or whose disk was
-# replaced.
+# They never suggest bringing back a lost bookie: one that was given up or decommissioned, or whose disk was replaced.
 
 OfALedger = EntryUnreadable | LedgerRecoveryFailed | NotEnoughAnswers
 OF_A_LEDGER = (EntryUnreadable, LedgerRecoveryFailed, NotEnoughAnswers)

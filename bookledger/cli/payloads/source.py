@@ -33,8 +33,8 @@ def watched(file: BinaryIO, check: Callable[[], object]) -> BinaryIO:
 
 
 class _WatchedFile(RawIOBase):
-    """Waits in `poll`, not in `read`, so that `check` is called while no input arrives. Does not close the file, which
-    belongs to the caller."""
+    """Waits in `poll`, not in `read`, so that `check` is called even while no input arrives. Does not close the file,
+    which belongs to the caller."""
 
     def __init__(self, file: BinaryIO, check: Callable[[], object]) -> None:
         self._file = file

@@ -39,7 +39,7 @@ class NewOutput:
         self._removing = ExitStack()
 
     def claim(self, session: SparkSession) -> str:
-        """Returns the path that the job must write to. Raises LedgerError if the output exists already, or cannot be
+        """Returns the path that the job must write to. Raises LedgerError if the output already exists, or cannot be
         created.
 
         Raises Spark's error for an unknown file system.

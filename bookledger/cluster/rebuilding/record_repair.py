@@ -64,7 +64,7 @@ async def _put(records: JournalStore, standing: VersionedState | None, rebuilt: 
             await records.put_segment(one, None if found is None else found.version)
     state = rebuilt.state if standing is None else _merged(standing.state, rebuilt.state)
     if await records.swap_state(state, None if standing is None else standing.version) is None:
-        raise StoreUnavailable("a journal was changed at the same time: run the command again")
+        raise StoreUnavailable("another process has just changed a journal: run the command again")
 
 
 def _merged(known: JournalState, later: JournalState) -> JournalState:

@@ -27,7 +27,7 @@ class TermRecord:
 
 
 async def begin_term(store: MetadataStore, election: str, leader: Candidate, since_ms: int) -> TermRecord:
-    """Begins the next term. No other leader ever gets its token. Raises MetadataError."""
+    """Begins the next term. The term's token is never given to another leader. Raises MetadataError."""
 
     def next_term(last: TermRecord | None) -> TermRecord:
         return TermRecord(1 if last is None else last.token + 1, leader.name, since_ms, leader.key)

@@ -38,7 +38,7 @@ PAGE_SEGMENTS = 64
 """Number of segments in a page. Moving this many at a time keeps fewer than twice as many in the record."""
 
 SEGMENTS_MAX = 4 * PAGE_SEGMENTS
-"""Maximum number of segments in the record. It contains up to twice PAGE_SEGMENTS, unless pages cannot be written."""
+"""Maximum number of segments in the record. There are more than twice PAGE_SEGMENTS only if pages cannot be written."""
 
 OBSOLETE_MAX = 1000
 """Maximum number of obsolete ledgers in the record; any more are left in place until a process deletes them."""

@@ -92,7 +92,7 @@ class LogStore:
         has_it = await self.led_to(item)
         if has_it is not None:
             return has_it.record.deleted or has_it.record.identity == identity
-        log = await self.read(leads_to)  # read again: the log may have got the name in the meantime
+        log = await self.read(leads_to)  # read again: the log may have been given the name meanwhile
         if log is None or log.record.deleted:
             return True
         name = item.key.removeprefix(keys.LOG_NAMES)

@@ -416,7 +416,7 @@ def test_a_dump_has_a_line_for_everything(stopped: Path) -> None:
     assert Counter(line["kind"] for line in index) == {"checkpoint": 1, "frame": 15, "ledger": 3, "usage": 3}
     (fenced,) = [line for line in index if line["kind"] == "ledger" and line["fenced"]]
     assert fenced["ledger"] == 2
-    with pytest.raises(DataDirectoryError, match="is not a bookie's file"):
+    with pytest.raises(DataDirectoryError, match="does not belong to a bookie"):
         list(dump(stopped))
 
 
