@@ -6,7 +6,7 @@ from ipaddress import IPv6Address, ip_address
 from socket import inet_aton
 
 PEER_PREFIX_BITS = 64
-"""Length of the IPv6 prefix by which per-peer limits count, because one machine can have all addresses of a /64."""
+"""Length of the IPv6 prefix that identifies a peer in per-peer limits: one machine can have all addresses of a /64."""
 
 
 def join_host_port(host: str, port: int) -> str:
@@ -34,7 +34,8 @@ def parse_ipv6(host: str) -> IPv6Address | None:
 
 
 def peer_of(host: str) -> str:
-    """Returns the key by which per-peer limits count: the host, or the /64 prefix of an IPv6 address."""
+    """Returns the key that identifies the host's peer in per-peer limits: the host, or the /64 prefix of an IPv6
+    address."""
     address = parse_ipv6(host.partition("%")[0])
     if address is None or address.is_loopback:
         return host
@@ -47,7 +48,7 @@ def peer_of(host: str) -> str:
 def check_host(host: str) -> None:
     """Raises ValueError for anything other than a host, such as a URL or an address with a port."""
     if "/" in host:
-        raise ValueError(f"{host} is not a host name or address; pass one, not a URL")
+        raise ValueError(f"{host} is not a host name or address: pass only the host, not a URL")
     if ":" in host and parse_ipv6(host) is None:
         raise ValueError(f"{host} has a port: pass only the host here, and the port with --port")
 
@@ -58,6 +59,6 @@ def is_wildcard(host: str) -> bool:
     if (address := parse_ipv6(host)) is not None:
         return address.is_unspecified
     try:
-        return host == "*" or inet_aton(host) == bytes(4)  # also 0, 0.0 and 0x0
+        return host == "*" or inet_aton(host) == bytes(4)  # this also detects 0, 0.0 and 0x0
     except OSError:
         return False

@@ -24,8 +24,8 @@ CHECKPOINT_SECONDS_MAX = 60.0
 """Maximum seconds between two checkpoints while anything is being written."""
 
 DISK_RESERVE_BYTES = 64 * MIB
-"""Space reserved for fences and recovery writes on a full disk: many times as much as they need before an operator
-frees some space."""
+"""Space reserved for fences and recovery writes on a full disk: many times what they need until an operator has freed
+some space."""
 
 DISK_CHECK_SECONDS = 1.0
 """Seconds between checks of free space; a check is one system call, and a disk cannot fill up much in a second."""
@@ -34,11 +34,11 @@ DISK_CHECK_SECONDS = 1.0
 def check_advertised(host: str) -> None:
     """Raises ValueError for an advertised host that clients cannot connect to. The bookie adds its port to the host."""
     if not host or "," in host or any(map(str.isspace, host)):
-        raise ValueError(f"{host!r} is not a host name or address; pass one, without spaces")
+        raise ValueError(f"{host!r} is not a host name or address: pass exactly one, without spaces")
     if is_wildcard(host):
         raise ValueError(
-            f"{host} means every address of this machine, so clients cannot connect to it: pass one of them, or its "
-            "host name"
+            f"{host} means every address of this machine, so clients cannot connect to it: pass one of these "
+            "addresses, or the machine's host name"
         )
     check_host(host)
 
@@ -123,14 +123,15 @@ class BookieConfig:
         if self.advertised_host is not None:
             check_advertised(self.advertised_host)
         if self.lease_seconds < 1:
-            raise ValueError("a lease shorter than a second would expire at any short delay")
+            raise ValueError("a lease shorter than a second would expire during any brief delay")
         if (
             not 0 <= self.disk_free_share_min < 0.5
             or self.disk_free_bytes_min < 0
             or self.disk_reserve_bytes < 0
         ):
             raise ValueError(
-                "the share of space to keep free must be at least 0 and below 0.5, and the bytes must not be negative"
+                "the share of the disk to keep free must be at least 0 and below 0.5, and the bytes to keep free or in "
+                "reserve must not be negative"
             )
         if self.bookies_in_process < 1:
             raise ValueError("there must be at least one bookie in the process")

@@ -52,5 +52,5 @@ class Limits:
             raise ValueError("every limit must be above 0, and the share of one address must be at most 1")
         if min(self.received_bytes_max, self.untaken_bytes_max) < MESSAGE_ROOM_BYTES_MIN:
             raise ValueError(
-                f"the memory for messages must have room for one of {MESSAGE_ROOM_BYTES_MIN} bytes"
+                f"the memory for messages must have room for a message of {MESSAGE_ROOM_BYTES_MIN} bytes"
             )

@@ -1,9 +1,9 @@
 """Decides when a bookie becomes read-only because its disk fills up, and when it becomes writable again (rule B4).
 Pure.
 
-    free space   enough for twice the limit ── writable
-                 below that                 ── a warning
-                 below the limit            ── read-only, until there is twice the limit again
+    free space   at least twice the limit ── writable
+                 less than that           ── a warning
+                 below the limit          ── read-only, until at least twice the limit is free again
 
 A read-only bookie serves reads, fences and recovery writes; the reserve (`reserve.py`) keeps space for the latter two.
 """

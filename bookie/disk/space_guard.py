@@ -75,8 +75,8 @@ class SpaceGuard:
         self._decide("the bookie's disk is full")
 
     def ordered(self, why: str) -> None:
-        """Makes the bookie read-only at an operator's request, for this reason; withdraws the request if the reason is
-        empty."""
+        """Makes the bookie read-only at an operator's request, with `why` as the reason; an empty reason withdraws the
+        request."""
         self._ordered = why
         self._update_read_only()
 

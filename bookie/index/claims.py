@@ -45,7 +45,7 @@ class Claims:
 
     @property
     def last_segment(self) -> int:
-        """The log must not end before this segment; -1 if unknown."""
+        """The segment before which the log must not end; -1 if unknown."""
         return place_of(self.checkpoint)[0] if self.checkpoint else -1
 
     def checkpoint_in(self, segment: int) -> int | None:
@@ -60,7 +60,7 @@ class Claims:
 
 
 NO_CLAIMS = Claims()
-"""The claims of an index that cannot be used."""
+"""No claims: those of an index that cannot be used."""
 
 
 def opened(path: Path) -> tuple[Index | None, Claims, str]:
@@ -81,7 +81,7 @@ def claims_of(index: Index) -> Claims:
     checkpoint, reach = index.checkpoint_position, dict[int, int]()
     for _, place in index.places():
         segment, offset = place_of(place.position)
-        if place.position < checkpoint:  # a place after the checkpoint is corrupt: ignore it
+        if place.position < checkpoint:  # a row that points beyond the checkpoint is corrupt: ignore it
             reach[segment] = max(reach.get(segment, 0), offset + place.size)
     return Claims(checkpoint, reach)
 

@@ -2,9 +2,9 @@
 
     places   (ledger, span class, first entry, position) → (last entry, entries, record bytes)
 
-Frames are grouped by class of span (last − first entry). A frame that contains an entry begins before that entry by at
-most its class's maximum span. A lookup therefore examines only a few frames of each class, however long the ledger is
-and however much its frames vary.
+Frames are grouped into classes by span (last − first entry). A frame that contains an entry begins before that entry,
+by no more than the maximum span of the frame's class. A lookup therefore examines only a few frames of each class,
+however long the ledger is and however much its frames vary.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def from_row(key: Row, value: Row) -> tuple[int, int, FrameLocation]:
         ledger_id, span, first_entry, position = KEY.unpack(key)
         last_entry, entries, size = VALUE.unpack(value)
     except struct.error as error:
-        raise ValueError(f"a row of {len(key)} and {len(value)} bytes is not a place") from error
+        raise ValueError(
+            f"a row with a key of {len(key)} bytes and a value of {len(value)} bytes is not a place"
+        ) from error
     return ledger_id, span, FrameLocation(first_entry, position, last_entry, entries, size)
 
 

@@ -60,7 +60,7 @@ _OF_THE_SYSTEM = (
     lmdb.MemoryError,
     lmdb.ReadonlyError,
 )
-"""LMDB errors, in addition to a plain Error, that mean that the operating system refused an operation: the file may be
+"""LMDB errors that mean, as a plain Error does, that the operating system refused an operation: the file may be
 undamaged."""
 
 _LEDGER = struct.Struct(">Q")
@@ -212,7 +212,7 @@ class Index:
         return None if row is None else _state(ledger_id, row)
 
     def ledger_ids(self) -> list[int]:
-        """Returns every ledger as of the last checkpoint, in ascending order."""
+        """Returns the ids of all ledgers as of the last checkpoint, in ascending order."""
         with readable(), self._env.begin() as txn:
             return [int(_LEDGER.unpack(key)[0]) for key, _ in self._ledgers.rows(txn)]
 
@@ -223,12 +223,13 @@ class Index:
                 yield _state(int(_LEDGER.unpack(key)[0]), bytes(row))
 
     def places(self, ledger_id: int | None = None) -> Iterator[tuple[int, FrameLocation]]:
-        """Yields every frame as of the last checkpoint, with its ledger; with `ledger_id`, only that ledger's."""
+        """Yields every frame as of the last checkpoint, with its ledger; if `ledger_id` is given, only that ledger's
+        frames."""
         with readable(), self._env.begin() as txn:
             yield from self._places.all(txn, ledger_id)
 
     def still_points_to(self, frames: Sequence[tuple[int, FrameLocation]]) -> list[bool]:
-        """Returns whether each of these frames was live at the last checkpoint."""
+        """Returns, for each of these frames, whether it was live at the last checkpoint."""
         with readable(), self._env.begin() as txn:
             return [self._places.has(txn, frame) for frame in frames]
 
@@ -252,8 +253,8 @@ class Index:
         return not self._recent.is_empty or self.notes.has_changes
 
     def apply(self, record: BookieLogRecord, position: int, size: int) -> None:
-        """Applies a log record that is on disk: adds its frame and its fragment's note, if it has them, and counts it
-        as a state record unless it is only a frame."""
+        """Applies a log record that is on disk: adds its frame, if any, and its fragment's note, if any. Counts the
+        record as a state record, unless it is a frame without a note."""
         place = place_of_frame(record.columns, position, size)
         if place is not None:
             self.add(record.ledger_id, place)
@@ -267,7 +268,7 @@ class Index:
         self._recent.add(ledger_id, place)
 
     def add_state(self, ledger_id: int, segment: int) -> None:
-        """Counts a state record (a record that is not a frame) of this ledger that is on disk in this segment."""
+        """Counts one of this ledger's state records (records that are not frames) that is on disk in this segment."""
         self._recent.states[segment, ledger_id] += 1
 
     def remove(self, ledger_id: int, place: FrameLocation) -> None:
@@ -354,7 +355,7 @@ class Index:
 
     @property
     def limbo_is_due(self) -> bool:
-        """Whether the index was made from a log with losses, and the ledgers affected by them are not in limbo yet."""
+        """Whether the index was built from a log with losses, and the affected ledgers are not in limbo yet."""
         with readable(), self._env.begin() as txn:
             return self._meta.get(txn, _LIMBO) is not None
 
@@ -377,12 +378,12 @@ class Index:
                     table.end(txn)
         except (lmdb.Error, struct.error) as error:
             if isinstance(error, DAMAGE):
-                raise IndexDamaged(f"it cannot be written: {error}") from error
+                raise IndexDamaged(f"the index cannot be written: {error}") from error
             raise IndexUnusable(f"the index cannot be written: {_why(error)}") from error
 
 
 def _why(error: Exception) -> str:
-    """Returns LMDB's message without the path that it begins with, and advice on the error."""
+    """Returns LMDB's message, without the path at its beginning, followed by advice on the error, if there is any."""
     said = str(error).rpartition(": ")[2]
     if isinstance(error, lmdb.MemoryError):
         return (

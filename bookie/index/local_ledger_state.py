@@ -113,8 +113,8 @@ class LocalLedgerState:
         return fixed + (lac.digest if lac else b"") + verifier + (self.identity or b"")
 
     def absorb(self, written: LocalLedgerState) -> None:
-        """Merges a state record from the log: the fence and the last-add-confirmed can only increase, and limbo is set
-        to the record's value."""
+        """Merges a state record from the log: a fence is never lifted, the last-add-confirmed never decreases, and
+        limbo is set to the record's value."""
         if written.fence is Fence.DURABLE:
             self.fence = Fence.DURABLE
         if self.verifier is None:

@@ -4,8 +4,8 @@
     notes    (ledger, first entry) → the note, encoded
 
 Notes come from the log, like frames, and move into LMDB with the checkpoint that covers them. Only the newest note of a
-fragment is kept: an ensemble change may begin at the same entry as the previous one, and a note with the ledger's end
-is newer than one without.
+fragment is kept: an ensemble change may begin at the same entry as the previous one, and a note that contains the
+ledger's end is newer than one that does not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NOTES_PAGE_BYTES_MAX = 1024 * 1024
 
 
 _Note = tuple[Headline, bytes]
-"""A description of a note's fragment, and the encoded note."""
+"""A note: the headline, which describes the fragment, and the encoded note."""
 
 
 def _read(note: bytes) -> _Note:
@@ -65,7 +65,7 @@ class NotesTable:
         notes[first_entry] = _newer(notes.get(first_entry), new)
 
     def of(self, ledger_id: int) -> dict[int, bytes]:
-        """Returns the ledger's notes, by first entry."""
+        """Returns the ledger's notes, keyed by first entry."""
         return {first_entry: note for first_entry, (_, note) in self._of(ledger_id).items()}
 
     def _of(self, ledger_id: int) -> dict[int, _Note]:
@@ -91,7 +91,8 @@ class NotesTable:
         """Returns one page of notes as of the last checkpoint, beginning at this ledger and entry, and whether it is
         the last page. Callable from any thread.
 
-        Over all pages, every ledger has at least one note; that note is empty if the bookie has none for the ledger.
+        Together, the pages contain at least one note for every ledger: an empty one if the bookie has none for the
+        ledger.
         """
         found: list[HeldNote] = []
         size = 0
@@ -146,7 +147,7 @@ class NotesTable:
         self._moving = {}
 
     def abandon(self) -> None:
-        """Restores the notes that `begin` has set aside, for the next checkpoint."""
+        """Restores the notes that `begin` has set aside; the next checkpoint writes them."""
         moving, self._moving = self._moving, {}
         for ledger_id, notes in moving.items():
             recent = self._recent.setdefault(ledger_id, {})

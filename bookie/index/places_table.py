@@ -22,7 +22,7 @@ _LEDGER = struct.Struct(">Q")
 
 
 class PlacesTable:
-    """Rows in two databases of the index. All methods run in the caller's transaction."""
+    """The tables `places` and `sums` of the index. All methods run in the caller's transaction."""
 
     def __init__(self, env: lmdb.Environment, meta: Meta) -> None:
         self.db = env.open_db(b"places")
@@ -60,7 +60,7 @@ class PlacesTable:
             yield place
 
     def all(self, txn: lmdb.Transaction, ledger_id: int | None = None) -> Iterator[Frame]:
-        """Yields every frame; with `ledger_id`, only that ledger's."""
+        """Yields every frame; if `ledger_id` is given, only that ledger's frames."""
         cursor = txn.cursor(self.db)
         if not cursor.set_range(KEY.pack(ledger_id or 0, 0, 0, 0)):
             return

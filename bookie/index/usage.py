@@ -78,8 +78,8 @@ class UsageTable:
         gone: Iterable[tuple[int, FrameLocation]],
         states: Mapping[tuple[int, int], int],
     ) -> None:
-        """Adds the sizes of new frames, subtracts those of frames that are gone, and adds counts of state records by
-        (segment, ledger)."""
+        """Updates the rows by (segment, ledger): adds the sizes of new frames and the counts of state records, and
+        subtracts the sizes of frames that are gone."""
         grown: dict[tuple[int, int], int] = defaultdict(int)
         for ledger_id, place in added:
             grown[place.position >> 32, ledger_id] += place.size

@@ -70,8 +70,8 @@ RECORD_MAGIC = 0x6472636B
 RECORD_MAGIC_BYTES = struct.pack("<I", RECORD_MAGIC)
 ALIGNMENT = 8
 BODY_BYTES_MAX = 8 * 1024 * 1024
-"""Maximum size of a record's body: a longer length on disk is damage. Also limits the memory that a reader allocates.
-"""
+"""Maximum size of a record's body: a greater length on disk means damage. Also limits the memory that a reader
+allocates."""
 
 SEGMENT_HEADER = struct.Struct("<8sIIQ16sQ16x")
 _SEGMENT_HEADER_ZEROS = 16
@@ -118,9 +118,10 @@ class BadRecordBytes(ValueError):
 class BookieLogRecord(NamedTuple):
     """One log record without its position. A fence is a separate record without columns (rule R1).
 
-    Entry and fence records carry the ledger's verifier and identity, so none of them depends on another record for
-    these. `content` is the body of the kinds of records that have neither columns nor a verifier. `note` describes the
-    fragment that the entries belong to; it accompanies the first of them, or is in a separate record without entries.
+    Entry and fence records carry the ledger's verifier and identity, so no other record is needed to determine these.
+    `content` is the body of the kinds of records that have neither columns nor a verifier. `note` describes the
+    fragment that the entries belong to; it is in the same record as the first of these entries, or in a separate record
+    without entries.
     """
 
     kind: RecordKind

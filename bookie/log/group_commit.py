@@ -4,8 +4,8 @@ The thread takes all waiting records (up to a bound), writes them with as few ca
 and only then reports them durable, in order. The next group forms during a sync; no timer is involved.
 
 A record whose sync was deferred is reported when it is written, and again when a later sync has covered it. That sync
-is made for another record, after UNSYNCED_BYTES_MAX, or after DEFERRED_SYNC_SECONDS_MAX. A record without a ticket is
-reported only once, either as durable or as written, and causes no sync.
+takes place when another record needs one, or after UNSYNCED_BYTES_MAX or DEFERRED_SYNC_SECONDS_MAX. A record without a
+ticket is reported only once, either as durable or as written, and causes no sync.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class BookieLogWriter:
         self._appender = self._begin(disk, incarnation, first_segment, segment_bytes_max)
         self._unsynced: list[Written] = []
         self._unsynced_since = 0.0
-        self._submitted: SimpleQueue[_QueuedRecord | None] = SimpleQueue()  # None marks the end
+        self._submitted: SimpleQueue[_QueuedRecord | None] = SimpleQueue()  # None tells the thread to end
         self._taken: deque[_QueuedRecord] = deque()  # submitted, but not in a group yet
         self._stopping = False
         self._busy_since: float | None = None
@@ -174,8 +174,8 @@ class BookieLogWriter:
             self._appender.close()
 
     def _next_group(self) -> list[_QueuedRecord] | None:
-        """Returns all waiting records, up to GROUP_BYTES_MAX; an empty group if a deferred sync is due; None when the
-        writer is to end."""
+        """Returns all waiting records, up to GROUP_BYTES_MAX; an empty group if a deferred sync is due; None if the
+        writer has to end."""
         if not self._taken and not self._stopping:
             try:
                 self._take(self._submitted.get(timeout=self._seconds_to_sync() if self._unsynced else None))
@@ -221,8 +221,8 @@ class BookieLogWriter:
         self._on_sync(time.perf_counter() - began, len(self._unsynced), size)
 
     def _append_what_fits(self, group: Sequence[_QueuedRecord]) -> Sequence[_QueuedRecord]:
-        """Appends the group, or the part for which the reserve has room; refuses the rest. Returns the records that it
-        appended."""
+        """Appends the group or, if the disk is full, only the urgent records, provided that the reserve has room for
+        them. Refuses the rest. Returns the appended records."""
         releases = 0
         while group:
             try:

@@ -3,8 +3,8 @@
 A crash may leave these states; replay handles them as follows:
 
 1. The last segment ends with the zeros of its preallocated space: its records end where the zeros begin.
-2. The last group was torn: some of its records, or parts of them, are missing. It was not
-   acknowledged as a whole, because its sync had not returned. The records before the first
+2. The last group was torn: some of its records, or parts of them, are missing. None of it was
+   acknowledged as durable, because its sync had not returned. The records before the first
    missing one are kept. The file is cut at that point, so that no record after the gap, which
    the bookie now denies having, can reappear after the next restart.
    The complete records of that group are rewritten before the sync, because if its own sync
@@ -46,7 +46,7 @@ def replay(disk: Disk, incarnation: str, from_position: int) -> Iterator[Found]:
     known = segment_files.numbers(disk)
     if from_position and first not in known:
         raise DamagedLog(
-            segment_files.name_of(first), offset, "the index refers to this segment and it is missing"
+            segment_files.name_of(first), offset, "the index refers to this segment, but it is missing"
         )
     manifest.check_complete(disk, first)
     for segment in (number for number in known if number >= first):

@@ -151,7 +151,8 @@ def _note_damage(damaged: Damaged, logged: Logged, findings: CheckResult) -> Non
 
 
 def _join(filled: list[tuple[int, int]], found: Found) -> None:
-    """Adds a LOST record's range, merged with an adjacent one, because a long lost range needs several records."""
+    """Adds the range of a LOST record. Merges it with the preceding one if they are adjacent, because a long lost range
+    needs several records."""
     start, end = found.position, position_end(found)
     if filled and filled[-1][1] == start:
         start = filled.pop()[0]

@@ -67,7 +67,8 @@ class Damaged:
 
     @property
     def only_resized_at(self) -> int | None:
-        """The offset at which the file has to end, if it ends elsewhere although nothing is lost there."""
+        """The offset at which the file has to end; None if the file already ends there, or if a lost range ends at that
+        offset."""
         return None if self.resize_to in [stretch.end for stretch in self.stretches] else self.resize_to
 
 
@@ -89,10 +90,10 @@ class _Seen:
 class LogScan:
     """One pass over an entire log: iterate over it once, then read the attributes.
 
-    Yields every record, every gap that is not damage, and every damaged segment. For each segment, it yields them in
-    this order; missing segments come last. `there`: the segments that exist. `manifest`: the content of the newest
-    SEGMENTS record. `checkpoint_fits`: whether replay can begin at the index's checkpoint; if not, the index is wrong.
-    `on_read` is called at each read, with the number of bytes read.
+    For each segment, yields every record, then every gap that is not damage, then the damage, if there is any. Missing
+    segments come last. `there`: the segments that exist. `manifest`: the content of the newest SEGMENTS record.
+    `checkpoint_fits`: whether replay can begin at the index's checkpoint; if not, the index is wrong. `on_read` is
+    called at each read, with the number of bytes read.
     """
 
     def __init__(

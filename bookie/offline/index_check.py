@@ -21,7 +21,7 @@ from ..log.record_reader import Found
 from ..storage.core import remember
 
 Usage = Mapping[tuple[int, int], int]
-"""(segment, ledger) → bytes of frames."""
+"""Bytes of frames, by (segment, ledger)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _compare_usage(stored: Iterable[Frame], counted: Usage, found: Comparison) -
     for segment, ledger_id in sorted(pointed.keys() | counted.keys()):
         have, count = pointed[segment, ledger_id], counted.get((segment, ledger_id), 0)
         where = f"of ledger {ledger_id} in {segment_files.name_of(segment)}"
-        if count < have:  # collection may mistake the segment for an empty one
+        if count < have:  # garbage collection may mistake the segment for an empty one
             found.problems.append(f"it counts {count} bytes {where}, but points to {have}")
         elif count > have:
             found.notes.append(
@@ -222,8 +222,8 @@ def _less_than(logged: LocalLedgerState, state: LocalLedgerState) -> Iterator[st
 
 
 def _has_other_lac(logged: LocalLedgerState, state: LocalLedgerState) -> bool:
-    """Returns whether the index has a last-add-confirmed that differs from the logged one without being lower; a lower
-    one is already reported."""
+    """Returns whether the last-add-confirmed in the index differs from the logged one, but is not lower: a lower one
+    has already been reported."""
     said, held = logged.last_add_confirmed, state.last_add_confirmed
     return held is not None and held != said and (said is None or held.last_entry >= said.last_entry)
 

@@ -100,7 +100,8 @@ def salvage(
 
 
 def find(scan: LogScan) -> list[Damaged]:
-    """Returns the damaged segments, in order. Raises DataDirectoryError for a segment that belongs elsewhere."""
+    """Returns the damaged segments, in order. Raises DataDirectoryError for a file that is not a segment of this log,
+    or belongs to another bookie."""
     damaged = sorted((one for one in scan if isinstance(one, Damaged)), key=lambda one: one.segment)
     for one in damaged:
         if one.is_foreign:
@@ -113,7 +114,7 @@ def find(scan: LogScan) -> list[Damaged]:
 
 
 def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Claims) -> list[Mended]:
-    """Repairs one segment, and keeps its damaged bytes on `aside`. Everything is on disk when it returns."""
+    """Repairs one segment, after copying its damaged bytes to `aside`. Everything is on disk when this returns."""
     name = segment_files.name_of(damaged.segment)
     with closing(disk.create(name) if damaged.is_missing else disk.open(name)) as file:
         copies = _copy_aside(file, aside, name, damaged)
@@ -132,7 +133,8 @@ def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Cl
 
 
 def _check_log(path: Path) -> None:
-    """Raises DataDirectoryError if the log or other parts are missing. A missing index can be rebuilt."""
+    """Raises DataDirectoryError if the log is missing, or if it has no segments although there is an index. A missing
+    index is accepted, because it can be rebuilt."""
     if (path / directory.INDEX).is_dir() or not (path / directory.LOG).is_dir():
         directory.check_parts(path)
 
@@ -192,7 +194,7 @@ def _copy_aside(file: LogFile, aside: Disk, name: str, damaged: Damaged) -> dict
 
 
 def _content_end(file: LogFile, start: int, end: int) -> int:
-    """Returns the end of the range's last non-zero byte; `start` if there is none."""
+    """Returns the offset right after the range's last non-zero byte; `start` if there is none."""
     found = start
     for offset in range(start, end, COPY_BYTES):
         content = file.read(min(COPY_BYTES, end - offset), offset).rstrip(b"\0")

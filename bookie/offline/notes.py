@@ -55,8 +55,8 @@ def _identity(index: Index, ledger_id: int) -> bytes:
 
 
 def _read_tail(disk: Disk, index: Index) -> dict[int, bytes]:
-    """Adds the log's notes after the checkpoint to those in the index; returns the ledgers that have records after the
-    checkpoint, with their identities."""
+    """Adds the notes that the log contains after the checkpoint to those in the index; returns the ledgers that have
+    records after the checkpoint, with their identities."""
     found: dict[int, bytes] = {}
     checkpoint = index.checkpoint_position
     for segment in (number for number in segment_files.numbers(disk) if number >= place_of(checkpoint)[0]):

@@ -217,7 +217,7 @@ async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie
             return
     raise DataDirectoryError(
         f"no ledger refers to bookie {cookie.bookie_id} in {path}, and the metadata has no record of its starts: "
-        "it was decommissioned, or never held anything, or the metadata is older than the entries it "
-        f"holds. If the metadata was ever rolled back or restored, keep {path}, because it may hold the only copies; "
+        "it was decommissioned, or never held anything, or the metadata is older than the bookie's "
+        f"entries. If the metadata was ever rolled back or restored, keep {path}, because it may hold the only copies; "
         f"in any case, {FORMAT_A_NEW_ONE}"
     )

@@ -369,5 +369,5 @@ async def _beside(*work: Coroutine[object, object, None]) -> AsyncIterator[None]
             finally:
                 for task in tasks:
                     task.cancel()
-    except BaseExceptionGroup as failed:  # callers get the error itself, not the group
+    except BaseExceptionGroup as failed:  # callers get the error itself, not an exception group
         raise failed.exceptions[0] from None
