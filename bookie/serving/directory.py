@@ -52,8 +52,8 @@ LOG = "log"
 INDEX = "index"
 
 LEASES_TO_WAIT = 3
-"""A dead bookie's lease may last up to this many times as long as stated, if the store was restarted or could still
-renew the lease after the bookie's death."""
+"""A dead bookie's lease may last up to this many times as long as stated, because the store may have been restarted, or
+may have renewed the lease even after the bookie's death."""
 
 LEASE_LOOK_SECONDS = 0.2
 
@@ -210,7 +210,7 @@ async def format_directory(
     assert cluster_id is not None
     if begun is not None and (begun.bookie_id, begun.cluster_id) != (bookie_id, cluster_id):
         raise DataDirectoryError(
-            f"{path} holds an interrupted format of bookie {begun.bookie_id}; finish it, or empty the directory"
+            f"the formatting of {path} for bookie {begun.bookie_id} was interrupted; finish it, or empty the directory"
         )
     cookie = begun or Cookie(cluster_id, bookie_id, str(uuid.uuid4()))
     if known is None or known.value != cookie.encode():
@@ -266,11 +266,11 @@ async def _end_order(store: MetadataStore, bookie_id: str) -> None:
     except StoreRefused as error:
         raise DataDirectoryError(
             f"bookie {bookie_id} was ordered to be {_ORDERED[order.kind]}, and would still refuse new entries; this "
-            f"role may not cancel that ({error}): have an operator run `{_CANCEL[order.kind]} {bookie_id} --cancel`, "
-            "and format again"
+            f"role may not cancel the order ({error}): have an operator run "
+            f"`{_CANCEL[order.kind]} {bookie_id} --cancel`, then format again"
         ) from None
     log.warning(
-        "withdrew the order for bookie %s to be %s, because it applied to the former disk",
+        "withdrew the order that bookie %s be %s, because the order applied to the former disk",
         bookie_id,
         _ORDERED[order.kind],
     )

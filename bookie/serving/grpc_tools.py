@@ -28,7 +28,7 @@ REFLECTIONS_MAX = 4
 
 REFLECTION_REQUESTS_MAX = 100
 REFLECTION_SECONDS_MAX = 10.0
-"""Limits of one reflection: a tool sends only a handful of requests, all at once."""
+"""Limits on one reflection call: a tool sends only a handful of requests, all at once."""
 
 NO_WATCH = "health watches are not supported: call Check repeatedly"
 

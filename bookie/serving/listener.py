@@ -129,7 +129,8 @@ class Listener:
         self.guard.close()
 
     def why_distrusted(self, days: int = 0) -> str:
-        """Returns why new connections fail, now or in this many days, and how to fix that; "" if they do not fail."""
+        """Returns why new connections fail now, or will fail within this many days, and how to fix that; "" if they
+        will not fail."""
         return "" if self.certificates is None else self.certificates.why_expired(datetime.now(UTC), days)
 
     # ------------------------------------------------------------------------------------------
@@ -211,7 +212,8 @@ class _Gate(grpc.GenericRpcHandler):
         self, handler_call_details: grpc.HandlerCallDetails
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
         if not self.handlers:
-            return grpc.stream_stream_rpc_method_handler(_is_starting)  # also serves unary calls
+            # a stream handler also serves unary calls
+            return grpc.stream_stream_rpc_method_handler(_is_starting)
         found = (one.service(handler_call_details) for one in self.handlers)
         return next((one for one in found if one is not None), None)
 
@@ -235,7 +237,7 @@ def _certificates(config: BookieConfig) -> Certificates | None:
         if not config.insecure:
             raise BookieError(
                 f"{config.host} can be reached from other machines, and without certificates any client may do "
-                "anything: give --certs (bookledger certs makes them), or --insecure to serve anyway"
+                "anything: pass --certs (bookledger certs makes them), or --insecure to serve anyway"
             )
         log.warning(
             "INSECURE: any client that reaches %s may read, write and maintain this bookie", config.host

@@ -41,7 +41,7 @@ async def obey_operator_requests(store: MetadataStore, bookie_id: str, space: Sp
 
 
 def _audit_change(bookie_id: str, before: OrderKind | None, now: OrderKind | None) -> OrderKind | None:
-    """Returns the current request, and audits changes."""
+    """Returns the current request, and audits it if it has changed."""
     if before is not now:
         record_audit(Act.ORDER, bookie=bookie_id, order="taken back" if now is None else now.value)
     return now

@@ -67,7 +67,7 @@ def check_is_writable(*paths: Path) -> None:
     """Raises DataDirectoryError for the first path that exists and is not writable by this user."""
     for path in paths:
         if path.exists() and not _may_write(path):
-            raise DataDirectoryError(f"{path} cannot be written; {_read_only(path) or _who_needs(path)}")
+            raise DataDirectoryError(f"{path} is not writable; {_read_only(path) or _who_needs(path)}")
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def make_directory(path: Path) -> None:
             raise
         raise DataDirectoryError(f"{path} cannot be created: {_why_not_made(path, error)}") from None
     if not _may_write(path):
-        raise DataDirectoryError(f"{path} cannot be written; {_read_only(path) or _how_to_own(path)}")
+        raise DataDirectoryError(f"{path} is not writable; {_read_only(path) or _how_to_own(path)}")
 
 
 def not_formatted(path: Path) -> DataDirectoryError:
@@ -124,8 +124,8 @@ def _read_only(path: Path) -> str:
 
 
 def _how_to_own(path: Path) -> str:
-    """Returns advice for a directory that does not contain any of the bookie's files yet; following the advice does not
-    change the owner of the directory's other contents."""
+    """Returns advice for a directory that contains none of the bookie's files yet. Following the advice does not
+    change the owner of anything in the directory."""
     return f"as root: install -d -o {os.geteuid()} {path}"
 
 

@@ -180,8 +180,8 @@ class RequestProcessor:
     async def _refuses_now(
         self, request: ReadRequest | LacRequest, proofs: Proofs, status: Status
     ) -> tuple[Status, str] | None:
-        """Authorizes a read again before the reply, because the ledger's first frame may have brought the verifier
-        since the first check."""
+        """Checks again, before the reply, whether the read is authorized: the verifier may have arrived with the
+        ledger's first frame since the first check."""
         if request.fence or status is not Status.OK:
             return None
         return await self._refuses_reading(request, proofs)
@@ -201,7 +201,8 @@ class RequestProcessor:
 
 
 def too_large(frame: Frame) -> bool:
-    """Returns whether the frame or one of its entries exceeds its limit; inspects the entries of large frames only."""
+    """Returns whether the frame has too many entries, or an entry that is too large; inspects the entries of large
+    frames only."""
     columns = frame.columns
     if len(columns) > FRAME_ENTRIES_MAX:
         return True

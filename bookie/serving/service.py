@@ -127,7 +127,7 @@ class BookieService:
         return reply
 
     async def _unless_stopping(self, work: Awaitable[MaintainReply]) -> MaintainReply:
-        """Runs maintenance, which can take hours, until the bookie stops."""
+        """Runs maintenance, which can take hours, and cancels it if the bookie stops."""
         working, stopping = asyncio.ensure_future(work), asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)

@@ -63,7 +63,7 @@ PAST = METRICS.counter(
 )
 
 BYTES = "_bytes"
-"""Suffix of the name of a limit on bytes."""
+"""Suffix of the names of those limits that are in bytes."""
 
 
 class Lookups(Collector):
@@ -92,7 +92,8 @@ class Lookups(Collector):
         }
 
     def describe(self) -> list[Metric]:
-        """Returns an empty list, because registration must not collect from a bookie that is not complete yet."""
+        """Returns an empty list, so that registering this collector does not collect from a bookie that is not complete
+        yet."""
         return []
 
     def collect(self) -> Iterator[Metric]:

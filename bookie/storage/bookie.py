@@ -96,7 +96,7 @@ class Bookie:
         check_log(disk, self.index)
         self.replayed = replay_log(disk, self.incarnation, self.index, self.states, self._note)
         self._checkpointer.log_grew(self.replayed.served_through, 0)
-        # This must be determined before anything is written.
+        # Whether anything was lost must be determined before the bookie writes anything.
         self.has_lost = self.has_lost or self.replayed.has_lost or is_lacking(self.replayed.log_end)
         if self.has_lost:  # must be durable before a checkpoint moves past this position
             self.index.set_limbo_due(True)
@@ -262,7 +262,7 @@ class Bookie:
         page = await self._reader.read(request)
         if why := self._identity_check.why(
             request
-        ):  # checked after the read, during which another ledger's first frame may have arrived
+        ):  # checked after the read, because another ledger's first frame may have arrived during it
             return ReadReply(Status.WRONG_IDENTITY, detail=why)
         if page.covered_through < request.first_entry:
             return ReadReply(Status.IO_ERROR, detail="too many copies of one entry in the log")
@@ -383,13 +383,13 @@ class Bookie:
     def _apply(self, item: Written) -> None:
         record, ticket = item.record, self.intake.release(item.ticket, item.size)
         self._note(record, item.position, item.size)
-        if item.ticket is not None:  # otherwise it is only a note, which changes no state
+        if item.ticket is not None:  # a record without a ticket is a note, which changes no state
             self._perform(self._core.on_disk(record, ticket))
         if record.last_add_confirmed is not None:
             self._lac_waiters.wake(record.ledger_id)
 
     def _note(self, record: BookieLogRecord, position: int, size: int) -> None:
-        """Applies a record to checkpoint state and index, both live and during replay."""
+        """Applies a record to the checkpoint state and the index, both in live operation and during replay."""
         if record.ledger_id == NO_LEDGER:
             return
         self._checkpointer.changed(record.ledger_id, position)

@@ -58,7 +58,8 @@ class Checkpointer:
         """Whether writing the index failed for a reason other than a full disk."""
 
     def changed(self, ledger_id: int, position: int) -> None:
-        """Marks the ledger's state as changed since the last checkpoint, by the record at this position."""
+        """Marks the ledger's state as changed since the last checkpoint. The change was made by the record at this
+        position."""
         self._changed.add(ledger_id)
         self._applied_at = position
 
@@ -69,8 +70,8 @@ class Checkpointer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a record has been applied that no sync has covered yet. After a restart, replay finds such a record
-        after any checkpoint."""
+        """Whether a record has been applied that no sync has covered yet. Such a record lies beyond any checkpoint, so
+        replay finds it after a restart."""
         return self._applied_at >= self._position
 
     def is_dirty(self, ledger_id: int) -> bool:

@@ -12,7 +12,7 @@ order when they are on disk, and delivers answers. The machine keeps these rules
 - W8: a request for a ledger other than the one held under that id is refused.
 - A ledger that is fenced, or whose fence is on its way to disk, accepts only recovery adds.
 - B4: a read-only bookie still accepts fences and recovery adds.
-- A record submitted before a fence is on disk before the fence is answered, because the log is
+- When a fence is answered, every record submitted before it is on disk, because the log is
   written in order; so "no such entry" from a fenced bookie remains true.
 """
 
@@ -98,7 +98,7 @@ class BookieCore:
     def fence(
         self, ledger_id: int, ticket: object, verifier: bytes = b"", identity: bytes = NO_IDENTITY
     ) -> list[Effect]:
-        """Fences a ledger; answers the ticket OK when the fence is on disk."""
+        """Fences a ledger; answers the ticket with OK when the fence is on disk."""
         state = self._state_of(ledger_id)
         if refused := _refused(state, verifier, identity, ticket):
             return [refused]
@@ -193,7 +193,8 @@ def state_record(state: LocalLedgerState) -> BookieLogRecord:
 
 
 def remember(state: LocalLedgerState, record: BookieLogRecord) -> bool:
-    """Applies a durable record to its ledger's state, live and during replay; returns whether the LAC rose."""
+    """Applies a durable record to its ledger's state, in live operation or during replay. Returns whether the
+    last-add-confirmed rose."""
     if record.kind is RecordKind.STATE:
         state.absorb(LocalLedgerState.decode(record.ledger_id, record.content))
         return False

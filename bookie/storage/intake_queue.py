@@ -30,7 +30,7 @@ class Arrival(NamedTuple):
 new_arrival: Callable[[tuple[float, float, str, str, str]], Arrival] = made_of(Arrival)
 
 NO_ARRIVAL = Arrival(0.0)
-"""The arrival of records that did not come over the network."""
+"""Arrival of records that did not come over the network."""
 
 
 @dataclass(slots=True, eq=False)
@@ -71,7 +71,7 @@ class Intake:
 
     @property
     def bytes(self) -> int:
-        """Number of waiting bytes."""
+        """Number of bytes in the queue."""
         return self._bytes
 
     def submit(

@@ -61,7 +61,8 @@ def apply(record: BookieLogRecord, index: Index, state_of: StateOf, forget: Call
     """Applies a record, in log order, to the state of its ledger.
 
     If a record's identity differs from that of the earlier records with the same ledger id, the bookie must have
-    forgotten their ledger before it wrote the record, because no bookie accepts two ledgers with the same id (rule W8).
+    forgotten the earlier ledger before it wrote the record, because no bookie accepts two ledgers with the same id
+    (rule W8).
     """
     if record.ledger_id == NO_LEDGER:
         return

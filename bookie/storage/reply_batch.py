@@ -11,7 +11,7 @@ Callback = Callable[[], None]
 
 
 class ReplyBatch:
-    """Use as `with answers:` around code that answers many requests. Belongs to the event loop."""
+    """Batch of answers. Use `with answers:` around code that answers many requests. Belongs to the event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

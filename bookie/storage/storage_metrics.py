@@ -207,7 +207,7 @@ class BookieMetrics:
                 counters.entries_added += entries
                 counters.bytes_added += len(columns.payload)
                 self._append_seconds.observe(now - arrival.at)
-                if not ticket.is_deferred:  # an append that waits for the sync of other requests is not slow
+                if not ticket.is_deferred:  # waiting for the sync of other requests does not count as slow
                     self._slow.stored(record.ledger_id, arrival, now)
 
     def synced(self, seconds: float, records: int, size_bytes: int) -> None:
@@ -235,6 +235,6 @@ class BookieMetrics:
         }
 
     def answered(self, request: RequestKind, status: Status) -> None:
-        """Counts the answer to a request if it is a refusal."""
+        """Counts an answer to a request of this kind if the answer is a refusal."""
         if status not in GOOD:
             self._refused[request, status].inc()

@@ -19,7 +19,7 @@ OPEN_SEGMENTS_MAX = 64
 """Maximum number of segment files kept open for reading."""
 
 DOUBTED_MAX = 100_000
-"""Maximum number of frames remembered as unreadable; beyond that, the index is trusted."""
+"""Maximum number of frames remembered as unreadable; for any further frames, the index is trusted."""
 
 
 class SegmentFiles:

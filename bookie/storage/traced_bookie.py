@@ -90,7 +90,7 @@ class TracedBookie(Bookie):
 
 
 class _TimedSyncs(BookieMetrics):
-    """Also remembers when the last sync began and ended."""
+    """A BookieMetrics that also remembers when the last sync began and ended."""
 
     def __init__(self, slow_seconds: float) -> None:
         super().__init__(slow_seconds)

@@ -153,7 +153,7 @@ def test_plain_text_is_for_one_machine_unless_it_is_asked_for(tmp_path: Path) ->
         assert "INSECURE: any client that reaches 0.0.0.0" in bookie.log.read_text()
     places = (f"--metadata={uri}", f"--data={tmp_path / 'b1'}", "--port=0")
     done = command("bookie", "run", *places, "--host=0.0.0.0")
-    assert done.returncode == 1 and "give --certs" in done.stderr and "--insecure" in done.stderr
+    assert done.returncode == 1 and "pass --certs" in done.stderr and "--insecure" in done.stderr
     standalone = command("standalone", f"--data={tmp_path / 'alone'}", "--port=0", "--host=0.0.0.0")
     assert standalone.returncode == 1 and "--insecure" in standalone.stderr
 

@@ -127,7 +127,7 @@ def test_a_directory_that_cannot_be_written_is_told_with_whose_it_has_to_be(
     assert done.returncode == 1
     (line,) = done.stderr.decode().splitlines()
     assert line.startswith(
-        f"bookledger: {path} cannot be written; the bookie runs as user {os.geteuid()}: chown"
+        f"bookledger: {path} is not writable; the bookie runs as user {os.geteuid()}: chown"
     )
 
 
@@ -147,7 +147,7 @@ def test_a_place_that_is_not_ours_is_asked_of_root_and_nothing_above_it_is_given
             f"bookledger: {data} cannot be created: {made}: Permission denied; as root: install -d -o {me} {data}"
         )
     (line,) = without_roots_rights("standalone", f"--data={place}", "--port=0").stderr.decode().splitlines()
-    assert line == f"bookledger: {place} cannot be written; as root: install -d -o {me} {place}"
+    assert line == f"bookledger: {place} is not writable; as root: install -d -o {me} {place}"
 
 
 @pytest.mark.parametrize("is_above", [True, False])

@@ -59,7 +59,7 @@ class AppendHandler:
         self._loop = asyncio.get_running_loop()
         self._acks: list[Ack] = []
         self._is_send_due = False
-        # Messages that arrived while an earlier one was waiting, with the memory that they occupy.
+        # Messages that arrived while an earlier one was waiting, each with the memory that it occupies.
         self._waiting: deque[tuple[AppendRequest, int, Arrival]] = deque()
         self._sender = who.address, str(who.identity or ""), connection.peer_address
         self._working: asyncio.Task[None] | None = None
@@ -68,7 +68,8 @@ class AppendHandler:
 
     @property
     def are_answered(self) -> bool:
-        """Whether no frame is waiting for the log and no answer is waiting to be sent on this connection."""
+        """Whether every frame received on this connection has been answered: none is waiting for the log, and no answer
+        is waiting to be sent."""
         return not (self._unanswered or self._acks or self._waiting)
 
     def received(self, body: Body) -> None:
@@ -76,8 +77,8 @@ class AppendHandler:
         self._received(codec.decode(AppendRequest, body), len(body) if isinstance(body, bytearray) else 0)
 
     def received_message(self, request: AppendRequest) -> None:
-        """Handles a message that a client in this process passed as an object; the client owns the message's bytes and
-        counts them."""
+        """Handles a message that a client in this process passed as an object. The message's bytes belong to the
+        client, which counts them itself."""
         self._received(request, 0)
 
     def _received(self, request: AppendRequest, large_bytes: int) -> None:
@@ -86,7 +87,7 @@ class AppendHandler:
         if self._working is None and self._is_ready_for(request):
             self._take(request, {}, large_bytes, arrival)
             return
-        self._waiting.append((request, large_bytes, arrival))  # at most as much as one receive call can read
+        self._waiting.append((request, large_bytes, arrival))  # holds at most what one receive call can read
         if self._working is None:
             self._connection.hold(TAKES)
             self._work()
@@ -135,7 +136,7 @@ class AppendHandler:
         return {}
 
     async def _unwelcome(self, frames: Sequence[Frame]) -> Refused:
-        """Refuses ledgers that this client may not write to. Waits for room in the log's queue."""
+        """Waits until the log's queue has room, and refuses ledgers that this client may not write to."""
         others = await self._of_others([frame.ledger_id for frame in frames])
         verifiers = self._requests.verifiers
         while True:

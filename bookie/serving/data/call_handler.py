@@ -41,8 +41,7 @@ NOT_TAKEN = f"the client took no part of the scan for {UNTAKEN_SECONDS_MAX:.0f} 
 
 
 class ScanState:
-    """State of one scan. `next_entry` is the entry to read next, unless the scan `has_ended`. Belongs to the event
-    loop."""
+    """State of one scan. `next_entry`: the entry to read next, unless `has_ended` is set. Belongs to the event loop."""
 
     def __init__(self, request: ScanRequest) -> None:
         self.next_entry = request.first_entry
@@ -93,7 +92,7 @@ CALLS_A_CONNECTION_MAX = 4096
 """Limit on concurrent calls per connection, because each call is a task; most of them are long polls."""
 
 READS_A_CONNECTION_MAX = 16
-"""Limit on pages in memory per connection: while the client takes none of them, the bookie reads no further pages."""
+"""Limit on pages in memory per connection; at the limit, the bookie reads no more pages until the client takes one."""
 
 REQUESTS = {
     FrameKind.READ: RequestKind.READ,
@@ -206,7 +205,7 @@ class CallHandler:
                     info = await self._requests.info()
                     self._connection.send(kind, call, codec.encode(info))
                 case _:
-                    raise BadMessage(f"a call of kind {kind.name}")
+                    raise BadMessage(f"{kind.name} is not a kind of call")
         except BadMessage as error:
             self._refuse(call, str(error))
 

@@ -183,8 +183,8 @@ class Session:
         )
 
     def _received(self) -> int | None:
-        """Returns the number of bytes received on the connection, which is used to detect stalled peers; None unless a
-        message from the client is incomplete."""
+        """Returns the number of bytes received on the connection, which is used to detect stalled peers, or None if the
+        bookie is not waiting for the rest of a message."""
         connection = self.connection
         return (
             connection.received_bytes if connection.reader.is_under_way and not connection.is_held else None

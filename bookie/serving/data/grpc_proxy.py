@@ -126,7 +126,7 @@ class GrpcProxy(_End):
         self._on_lost(self)
 
     def abort(self, why: str = "") -> None:
-        """Cuts the connection without a reason, because HTTP/2 cannot carry one."""
+        """Cuts the connection without giving a reason, because HTTP/2 cannot carry one."""
         del why
         if self.transport is not None:
             self.transport.abort()

@@ -89,7 +89,7 @@ class ProtocolDetection(asyncio.Protocol):
         self._on_known(self)
 
     def abort(self, why: str = "") -> None:
-        """Cuts the connection without a reason, because the client's protocol is unknown."""
+        """Cuts the connection without giving a reason, because the client's protocol is unknown."""
         peer = "" if self._visitor is None else self._visitor.peer
         log.debug("closed a connection: %s", why, extra={"peer": peer})
         if self._transport is not None:
@@ -98,7 +98,8 @@ class ProtocolDetection(asyncio.Protocol):
     # ------------------------------------------------------------------------------------------
 
     def _enter(self, transport: asyncio.Transport) -> str:
-        """Admits the connection and checks its identity; returns the reason if it is refused, or ""."""
+        """Admits the connection and checks the client's identity. Returns why the connection is refused, or "" if it is
+        not."""
         if self._visitor is None:
             entered = self._table.enter(address_of(transport), self.abort)
             if isinstance(entered, str):

@@ -1,2 +1,2 @@
-"""Detects older copies: the metadata is used to detect an older copy of a bookie's directory, and the bookies detect an
-older copy of the metadata."""
+"""Detects older copies: the metadata reveals an older copy of a bookie's directory, and the bookies reveal an older
+copy of the metadata."""

@@ -1,4 +1,4 @@
-"""Generation number of a data directory: detects that an older copy of it was restored (rule R6).
+"""Generation numbers of a data directory, which reveal that an older copy of the directory was restored (rule R6).
 
 life    in the data directory, 20 digits per line: the number of starts; the number of writes of the bookie's own key
         in the metadata; the last known revision of the store; and the number of the acceptance of older metadata

@@ -1,5 +1,5 @@
-"""Detects whether the metadata store was rolled back to an older copy of itself; if not, vouches for the store to
-recoveries.
+"""Detects whether the metadata store was rolled back to an older copy of itself. If it was not, vouches to recoveries
+for the store.
 
 An etcd restored from a snapshot lacks the later changes, as does an older SQLite file that has replaced the current
 one. Such a store would assign ids twice, cause bookies to collect newer ledgers, and list ensembles that ledgers no
@@ -112,9 +112,9 @@ class StoreComparison:
         return Noticed(self._lives.cookie.bookie_id, compared, found, expected)
 
     async def _accepted_meanwhile(self) -> Accepted | None:
-        """Returns the acceptance of older metadata that an operator gave while this bookie was away. Returns None if
-        the store was rolled back after the bookie had returned, or if the bookie had only hung; the cluster is then put
-        on hold as usual."""
+        """Returns the acceptance if an operator accepted older metadata while this bookie was away. Returns None if the
+        store was rolled back after the bookie had returned, or if the bookie had only hung; the cluster is then put on
+        hold as usual."""
         if not self.is_start or await self._store.get(keys.RESTORED) is not None:
             return None
         one, cookie = await hold.accepted(self._store), self._lives.cookie
@@ -133,13 +133,13 @@ class StoreComparison:
         await in_thread(lives.keep)
 
     async def _has_left(self) -> bool:
-        """Returns whether this bookie was decommissioned while it hung, which would explain the missing key."""
+        """Returns whether this bookie was decommissioned while it was hung, which would explain the missing key."""
         return await decommissioned_bookies.read(self._store, self._lives.cookie.incarnation) is not None
 
     async def hold_back(self, noticed: Noticed) -> None:
         log.error(
             "the metadata went back to an older copy of itself (%s): nothing is created, recovered, healed or "
-            "collected until that is accepted: bookledger metadata check",
+            "collected until an operator accepts the older copy: bookledger metadata check",
             noticed,
         )
         now_ms = time.time_ns() // 1_000_000
@@ -197,7 +197,7 @@ class MetadataWatch:
         await self._comparison.came_back()
 
     async def run(self, renewal_seconds: float, position: Callable[[], int]) -> None:
-        """Renews periodically until cancelled; retries after errors."""
+        """Renews the key periodically until cancelled; retries after errors."""
         while True:
             await asyncio.sleep(renewal_seconds)
             try:
@@ -258,8 +258,8 @@ class MetadataWatch:
     # --- vouching ----------------------------------------------------------------------------
 
     async def vouched_since(self) -> int:
-        """Returns the revision since which the store has not been rolled back without a hold; NEVER if the bookie
-        cannot vouch for the store, for example because it does not answer. The comparison that the result is based on
+        """Returns the revision since which every rollback of the store has led to a hold; NEVER if the bookie cannot
+        vouch for the store, for example because the store does not answer. The result is based on a comparison that
         begins after this call. All calls made during one comparison share the result of the next."""
         if self._next is None:
             self._next = asyncio.create_task(self._after(self._now))

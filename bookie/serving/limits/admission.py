@@ -15,7 +15,7 @@ from .shared_quota import Account, Budget
 
 
 class Rate:
-    """Earns `a_second` each second, and keeps at most one second's worth. `now` is the loop's clock."""
+    """Token bucket: earns `a_second` each second, and keeps at most one second's worth. `now` is the loop's clock."""
 
     def __init__(self, a_second: float, now: Callable[[], float]) -> None:
         self._a_second = a_second
@@ -24,7 +24,8 @@ class Rate:
         self._earned_at = now()
 
     def spend(self, amount: float) -> float:
-        """Always spends the amount; returns the number of seconds to pause until the balance is positive again."""
+        """Spends the amount even if that overdraws the balance. Returns how many seconds to pause until the balance is
+        no longer negative."""
         now = self._now()
         earned = (now - self._earned_at) * self._a_second
         self._left = min(self._a_second, self._left + earned) - amount
@@ -152,7 +153,7 @@ class AuthBackoff:
         self.proofs_refused = 0
 
     def was_false(self, peer: str) -> None:
-        """Counts an invalid proof of this peer."""
+        """Counts an invalid proof from this peer."""
         self.proofs_refused += 1
         count = self._count(peer)
         self._false[peer] = (count + 1, self._now())
@@ -210,7 +211,8 @@ class LongPolls:
 
 
 PROOFS_A_TURN = 8
-"""Proofs per loop iteration: checking a signature takes 0.1 ms, and an append waits for at most this many checks."""
+"""Limit on proofs checked per loop iteration: checking a signature takes 0.1 ms, and an append waits for at most this
+many checks."""
 
 
 class LoopQuota:
@@ -222,7 +224,7 @@ class LoopQuota:
         self._line = asyncio.Lock()
 
     async def take(self) -> None:
-        """Waits until the caller may perform the operation once."""
+        """Waits until the caller may perform one operation."""
         async with self._line:
             if not self._left:
                 await asyncio.sleep(0)

@@ -1,5 +1,5 @@
-"""Send backlog: accounts for the memory of a connection's pages from before they are read until the kernel has taken
-them."""
+"""Send backlog: accounts for the memory that a connection's pages occupy, from before they are read until the kernel
+has taken them."""
 
 from __future__ import annotations
 

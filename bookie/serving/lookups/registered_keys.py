@@ -39,7 +39,7 @@ class RegisteredKeys:
             return True
         asked_at = self._now()
         async with self._looking:
-            if self._looked_at < asked_at:  # otherwise use the read that began after this call
+            if self._looked_at < asked_at:  # otherwise a read has begun since this call
                 await asyncio.sleep(max(0.0, self._looked_at + LOOK_SECONDS_MIN - self._now()))
                 await self._look()
         return self._knows(key)

@@ -1,5 +1,5 @@
-"""Looks up in the metadata who may write to a ledger that this bookie has not seen yet, and whether the record has a
-fragment that is new to this bookie.
+"""Looks up in the metadata who may write to a ledger that this bookie has not seen yet, and whether the ledger's record
+contains a fragment that is new to this bookie.
 
 If the bookie believed the first client, a client without the password could claim the ledger on this bookie by arriving
 before the writer. After the first request the bookie relies on its log, and asks the metadata again only after an
@@ -58,9 +58,9 @@ class Verifiers:
         self._round = 0
 
     def look_again(self) -> None:
-        """Makes look-ups in progress start again, and forgets the remembered answers. An operator may be about to
-        accept an older copy of the metadata, updated from notes. Those notes do not yet include the notes of the frames
-        being looked up (W8), and the current answers do not come from that copy."""
+        """Restarts the look-ups in progress, and forgets the remembered answers. An operator may be about to accept an
+        older copy of the metadata, updated from notes. The notes of the frames being looked up are not among those
+        notes yet (W8), and the current answers do not come from that copy."""
         self._round += 1
         self._remembered.clear()
 
@@ -93,7 +93,7 @@ class Verifiers:
             news[frame.ledger_id] = self._news_of(frame) if frame.note else news.get(frame.ledger_id)
             if self._bookie.states.peek(frame.ledger_id).is_another(frame.identity):
                 others.add(frame.ledger_id)
-        for ledger_id in others:  # once per ledger, however many frames contain another identity
+        for ledger_id in others:  # once per ledger, even if several frames contain another identity
             await self.look(ledger_id)
         wanted, round_ = dict(news), self._round
         while unknown := [n for n in wanted if n not in refused and self._is_unknown(n, wanted[n])]:

@@ -303,7 +303,7 @@ async def test_a_format_interrupted_after_the_name_was_taken_is_finished_by_form
     assert "belongs to a bookie that is already formatted" in await refusal_of_format(
         tmp_path / "elsewhere", store
     )
-    assert "interrupted format of bookie b1" in await refusal_of_format(tmp_path / "b1", store, "b2")
+    assert "for bookie b1 was interrupted" in await refusal_of_format(tmp_path / "b1", store, "b2")
     cookie = await format_directory(tmp_path / "b1", "b1", store)
     assert await check_cookie(tmp_path / "b1", store) == cookie
 
