@@ -1,4 +1,5 @@
-"""Makes work in a thread uncancellable, because its resources are closed as soon as its caller stops waiting."""
+"""Makes work in a thread uncancellable, because the resources that it uses are closed as soon as the caller stops
+waiting."""
 
 from __future__ import annotations
 

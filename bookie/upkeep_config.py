@@ -21,8 +21,8 @@ class UpkeepConfig:
     Every `collection_seconds` the bookie forgets deleted ledgers and deletes segments without live data. A minor
     compaction empties segments whose share of live data is below `minor_live_ratio`, a major one those below
     `major_live_ratio`; a major one also drops frames that the metadata places elsewhere. A scrub reads everything
-    within `scrub_seconds`, if the rate allows. `*_bytes_per_second` limits the reads of each kind of work; its writes
-    are no faster.
+    within `scrub_seconds`, if the rate allows. `*_bytes_per_second` limits the reads of each kind of work; the writes
+    of that work are no faster.
 
     With `heals`, the bookie re-replicates the ledgers that are marked. A bookie that is absent for
     `lost_bookie_seconds` counts as lost, and its entries are copied to other bookies. An open ledger that seems to have
@@ -93,4 +93,4 @@ class UpkeepConfig:
             )
         rates = (self.compaction_bytes_per_second, self.scrub_bytes_per_second, self.repair_bytes_per_second)
         if min(rates) < 64 * 1024 or self.scrub_seconds <= 0:
-            raise ValueError("background work below 64 KiB a second would never come to an end")
+            raise ValueError("background work below 64 KiB a second would never finish")

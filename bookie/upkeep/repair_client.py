@@ -26,10 +26,10 @@ class Peers(Protocol):
         """Yields all entries of [first_entry, last_entry] of a closed ledger, in order, from the other replicas.
 
         The pages are never empty, and as large as those of any read: at most 4 MiB from each bookie. The bookie
-        `without` is never asked for anything, but another incarnation with the same name may be. Every CRC32C digest is
-        verified. The key of an HMAC_SHA256 ledger is not known here, so the digests of its entries are not verified:
-        only the checksums of a replica's log and the sealed message protect these entries, and the ledger's readers
-        have to reject forged ones.
+        `without` is never asked for anything, but another incarnation of the same name may be asked. Every CRC32C
+        digest is verified. The key of an HMAC_SHA256 ledger is not known here, so the digests of its entries are not
+        verified: only the checksums of a replica's log and the sealed message protect these entries, and the ledger's
+        readers have to reject forged ones.
 
         Raises PeersFailed for the first entry that no other replica can return, after yielding all entries before it,
         and ValueError for a ledger that is not closed or a range outside it.
@@ -37,11 +37,11 @@ class Peers(Protocol):
         ...
 
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
-        """Fences, recovers and closes a ledger as opening it does; returns its closed record, None if it is deleted.
+        """Fences, recovers and closes a ledger as opening it does; returns its closed record, or None if it is deleted.
 
         Does not change a closed ledger. Fences a writer that is still writing. Raises PeersFailed if the outcome is
         undecided, in which case the ledger stays in recovery. Also raises it for a ledger with a password, because its
-        bookies do not let anyone else fence it; in that case nothing is changed.
+        bookies do not let anyone without the password fence it; in that case nothing is changed.
         """
         ...
 

@@ -13,6 +13,6 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Returns the result of `work`. Waits for it even if the caller is cancelled, because the index may be closed right
-    afterwards."""
+    """Returns the result of `work`. If the caller is cancelled, still waits until the work has ended, because the index
+    may be closed as soon as the caller stops waiting."""
     return await uncancellable(asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs)))

@@ -44,10 +44,10 @@ from .note_updates import keep_notes
 log = logging.getLogger(__name__)
 
 LEDGERS_PER_BATCH = 1000
-"""Ledgers forgotten in one transaction of the index."""
+"""Maximum number of ledgers forgotten in one transaction of the index."""
 
 FRAMES_PER_BATCH = 10_000
-"""Frames dropped in one transaction of the index."""
+"""Maximum number of frames dropped in one transaction of the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ class Collector:
         return CollectionResult(forgotten, dropped, len(listing.unlisted))
 
     async def _was_away(self) -> bool:
-        """Returns whether the ledgers' records may be older than the entries here, because they have not been checked
-        since this bookie returned."""
+        """Returns whether the ledgers' records may be older than the entries here, because these records have not been
+        checked since this bookie returned."""
         one = await hold.accepted(self._store) if self._returned else None
         return one is not None and one.number == self._returned and one.is_without(self._me)
 
@@ -131,7 +131,7 @@ class Collector:
         listing = _Listing(unlisted=set(here))
         async for found in self._ledgers.look_up(sorted({*here, *in_memory})):
             if self._bookie.holds_another(found):
-                continue  # the id was used twice, and the metadata contains the other ledger (rule W8)
+                continue  # the id was used twice; the metadata contains the ledger that is not stored here (rule W8)
             listing.unlisted.discard(found.ledger_id)
             if isinstance(found, Tombstone):
                 listing.deleted.append(found)
@@ -186,7 +186,7 @@ class Collector:
                 continue
             await keep_notes(
                 self._bookie, found.record, self._me
-            )  # before frames are dropped, because a note may record the location of the only copy
+            )  # done before frames are dropped, because a note may record the location of the only copy
             misplaced = await in_thread(self._misplaced, found.record)
             for start in range(0, len(misplaced), FRAMES_PER_BATCH):
                 await self._bookie.drop(misplaced[start : start + FRAMES_PER_BATCH])

@@ -171,8 +171,8 @@ class Compactor:
         return [one for one, is_alive in zip(batch, alive, strict=True) if is_alive]
 
     def _index_is_whole(self) -> bool:
-        """Returns whether the index has lost no frames of the ledgers whose frames in the segment seem dead; if it has,
-        some of these frames may be live."""
+        """Returns whether the index has lost no frames of the ledgers whose frames in the segment seem dead. If it has
+        lost some, frames that seem dead may be live."""
         index = self._bookie.index
         for ledger_id in sorted(self._owners_of_dead):
             if index.ledger(ledger_id) is not None and not index.is_whole(ledger_id):

@@ -12,10 +12,10 @@ from ...storage.core import state_record
 
 
 def missing_notes(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> list[bytes]:
-    """Returns the notes that are missing or outdated here, for fragments that are placed on this bookie or that it
-    already has a note of.
+    """Returns the notes that are missing or outdated here, for fragments that are placed on this bookie or of which it
+    already has a note.
 
-    Returns an empty list if the ledger is not stored here, or if another ledger is stored here under its id.
+    Returns an empty list if the ledger is not stored here, or if a different ledger is stored here under the same id.
     """
     is_here = bookie.states.peek(record.ledger_id).known or bookie.index.ledger(record.ledger_id) is not None
     if not is_here or bookie.holds_another(record):
@@ -27,8 +27,8 @@ def missing_notes(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> list[b
 
 
 async def keep_notes(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> None:
-    """Writes missing notes; they are on disk when it returns. Callers must hold the upkeep lock, and must have checked
-    that the record exists and that the metadata is not on hold. Raises LogFailed and DiskIsFull."""
+    """Durably writes missing notes. Callers must hold the upkeep lock, and must have checked that the record exists and
+    that the metadata is not on hold. Raises LogFailed and DiskIsFull."""
     if new := missing_notes(bookie, record, me):
         bookie.learn(record)
         state = state_record(bookie.states.peek(record.ledger_id))

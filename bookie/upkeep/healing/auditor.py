@@ -47,7 +47,7 @@ from .watched_ledgers import WatchedLedgers
 # which earlier auditors wrote. So an absence is never counted as longer than it was, whatever wall clocks do.
 
 TELL_SHARE = 10
-"""Once a bookie is lost, the count of its absence is recorded again only when it has grown by 1/TELL_SHARE."""
+"""Once a bookie is lost, its absence is recorded again only when it has grown by 1/TELL_SHARE of the recorded value."""
 
 
 class AbsenceCounts:
@@ -65,9 +65,10 @@ class AbsenceCounts:
 
     def look(self, recorded_ms: Mapping[str, int], now: float, wait_ms: int) -> dict[str, int]:
         """Updates the counts of the absent bookies, given the recorded counts; returns the counts to record now, by
-        name.
+        bookie name.
 
-        A count below `wait_ms`, at which the bookie counts as lost, is recorded at every poll.
+        As long as a count is below `wait_ms`, the value at which the bookie counts as lost, it is recorded at every
+        poll.
         """
         passed_ms, self._looked_at = (now - self._looked_at) * 1000, now
         before = self._unrecorded_ms
@@ -105,12 +106,14 @@ NO_TAKER = "no other living, writable bookie with healing enabled may take its p
 
 
 class NoLongerAuditor(MetadataError):
-    """The lease was lost during an audit, whose results are discarded."""
+    """The lease was lost during an audit; the results of that audit are discarded."""
 
 
 class Auditor:
-    """Takes part in the election of the auditor for one bookie, and audits while elected. Belongs to the event loop;
-    `run` runs until cancelled."""
+    """For one bookie, takes part in the election of the auditor, and audits while elected.
+
+    Belongs to the event loop; `run` runs until cancelled.
+    """
 
     def __init__(
         self,
@@ -322,7 +325,7 @@ class Auditor:
 
 
 def _state(view: ClusterView) -> object:
-    """Returns the part of the view that makes a new audit due if it changes."""
+    """Returns the part of the view whose change makes a new audit due."""
     formatted = [BookieRef(name, incarnation) for name, incarnation in view.formatted.items()]
     return (
         view.is_braked,

@@ -113,9 +113,10 @@ class BookieHolding:
 class LedgerCounts:
     """Counts over all ledgers: ledgers by state, fragments by the condition of their worst copy, and unhealthy copies.
 
-    `deleted`: tombstones. `amiss_ledgers`: ledgers with unhealthy copies. `copies_left`: fragments, by the number of
-    copies on living bookies of the entry that has the fewest. `to_heal`: ledgers for which some bookie has work to do;
-    of these, `left_behind` are to be closed. `amiss_copies`: unhealthy copies; `amiss_bytes`: their estimated payload.
+    `deleted`: tombstones. `amiss_ledgers`: ledgers with unhealthy copies. `copies_left`: fragments, by the lowest
+    number of copies on living bookies that any of their entries has. `to_heal`: ledgers for which some bookie has work
+    to do; of these, `left_behind` are to be closed. `amiss_copies`: unhealthy copies; `amiss_bytes`: their estimated
+    payload.
     """
 
     view: ClusterView
@@ -134,8 +135,7 @@ class LedgerCounts:
 
     @property
     def to_copy_bytes(self) -> int:
-        """Payload bytes of the copies to be made: of all unhealthy copies, except those that are waiting for their
-        bookies."""
+        """Payload bytes of the copies to be made: all unhealthy copies except those waiting for their bookies."""
         return self.amiss_bytes.total() - self.amiss_bytes[Condition.AWAY]
 
     def add(
@@ -170,8 +170,8 @@ class LedgerCounts:
                 self.amiss_bytes[copy.condition] += size
 
     def _left(self, found: Sequence[FragmentCopy], write_quorum: int) -> int:
-        """Returns how many copies on living bookies the entry with the fewest such copies has, not counting copies that
-        may lack entries."""
+        """Counts each entry's copies on living bookies, without copies that may lack entries; returns the lowest of
+        these counts."""
         there = [copy.bookie in self.view.living and not copy.may_lack for copy in found]
         if all(there):
             return write_quorum

@@ -32,8 +32,9 @@ def encode(counts: LedgerCounts) -> str:
 
 
 def decode(text: str, view: ClusterView) -> LedgerCounts | None:
-    """Decodes counts. Returns None if the counts were made when other bookies were living, draining or lost than in
-    this view, or by another version of the program; in that case the caller counts all ledgers again."""
+    """Decodes counts. Returns None if the counts were made by another version of the program, or when the sets of
+    living, draining and lost bookies differed from those in this view; in that case the caller counts all ledgers
+    again."""
     try:
         known = json.loads(text)
         if known["of"] != _of(view):

@@ -29,8 +29,8 @@ class Reachability:
     """Probes bookies every `seconds` (0: never) in a separate task, because a probe of a hung bookie takes seconds to
     fail.
 
-    A bookie counts as unreachable only after two failures in a row at the same address: after one, it may just have
-    been restarted.
+    A bookie counts as unreachable only after two failures in a row at the same address: after only one, the bookie
+    may just have been restarted.
     """
 
     def __init__(self, peers: Peers, seconds: float) -> None:

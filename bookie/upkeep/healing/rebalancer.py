@@ -107,7 +107,8 @@ def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> lis
 
 
 def stands_no_worse(task: ReplicationTask, new: BookieRef, view: ClusterView) -> bool:
-    """Returns whether the new bookie shares its fault domain with no more of the other copies than the old one."""
+    """Returns whether the new bookie shares its fault domain with no more of the other copies than the old bookie
+    does."""
     old, living = view.living.get(task.bookie), view.living
     beside = [living[one] for one in task.beside if one in living]
     if new not in living:

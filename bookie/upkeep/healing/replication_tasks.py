@@ -107,7 +107,7 @@ def _beside(task: ReplicationTask, view: ClusterView) -> list[Registration]:
 
 def to_fence(record: LedgerRecord, view: ClusterView) -> list[BookieRef]:
     """Returns the bookies that did not answer when the loss of their entries was accepted, and may still return. If
-    they do, they must fence the ledger; otherwise its old writer could get entries confirmed by them."""
+    they do, they must fence the ledger; otherwise they could confirm entries for the ledger's old writer."""
     loss = record.accepted_loss
     return [
         one

@@ -116,7 +116,7 @@ class ReplicationWorker:
     async def look_once(self) -> None:
         """Re-replicates as much as is possible now. Raises BookieError, MetadataError and OSError.
 
-        Does nothing on restored metadata until it is accepted, because its records may be outdated.
+        If the metadata was restored, does nothing until it is accepted, because the restored records may be outdated.
         """
         if await hold.read(self._store) is not None:
             return
@@ -211,7 +211,8 @@ class ReplicationWorker:
             backoff.not_before = asyncio.get_running_loop().time() + seconds
 
     def _is_given_up(self, ledger_id: int) -> bool:
-        """Returns whether the ledger has been left open for the entire grace period, so that this bookie closes it."""
+        """Returns whether the ledger has been left open for the entire grace period, and should now be closed by this
+        bookie."""
         now = asyncio.get_running_loop().time()
         since = self._left_behind.setdefault(ledger_id, now)
         return now - since >= self._config.open_ledger_grace_seconds
@@ -236,11 +237,11 @@ class ReplicationWorker:
         if task.reason is Reason.LACKING:
             return (
                 task.bookie == self._me
-            )  # a bookie's missing entries are fetched only by that bookie, which already has the others
+            )  # a bookie's missing entries are fetched only by that bookie, which already has its other entries
         return any(one.bookie == self._me for one in takers(task, view, second_best=overdue))
 
     async def _held_for_others(self, record: LedgerRecord, view: ClusterView) -> list[ReplicationTask]:
-        """Returns tasks for positions of bookies that lack entries, if this bookie has all entries of the position.
+        """Returns tasks for positions whose bookies lack entries, but of which this bookie has every entry.
 
         This covers entries that were moved here after the backup from which the metadata was restored.
         """

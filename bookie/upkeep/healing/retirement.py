@@ -17,11 +17,11 @@ RETIRED_AT_ONCE_MAX = 2000
 """Maximum number of tombstones deleted per poll; deleting them takes the metadata store a few tenths of a second."""
 
 WAITING_MAX = 50_000
-"""Maximum number of tombstones in memory, of 250 bytes each; a later audit finds any others."""
+"""Maximum number of tombstones kept in memory, at 250 bytes each; a later audit finds any others."""
 
 
 class Retirement:
-    """The tombstones that an auditor's audits have seen. Belongs to the event loop.
+    """The tombstones that an auditor has seen in its audits. Belongs to the event loop.
 
     Each is kept for `tombstone_seconds` after it was first seen: a client whose request to create a ledger gets no
     answer repeats it for 30 s, and the request must not succeed again after the ledger's deletion.

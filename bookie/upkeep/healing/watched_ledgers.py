@@ -61,7 +61,7 @@ class WatchedLedgers:
         """Yields every ledger and tombstone, in order of id, like `LedgerStore.list_with_deleted`."""
         for ledger_id in sorted(self._found):
             value, revision = self._found.get(ledger_id, (b"", 0))
-            if revision:  # otherwise it was retired in the meantime
+            if revision:  # otherwise the ledger's tombstone was retired in the meantime
                 found = decode_or_skip(
                     partial(decoded, version=Version(revision, value)), keys.ledger(ledger_id), value
                 )

@@ -31,8 +31,8 @@ AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A ledger for which bookies have a later state than the metadata. `found`: the record in the metadata, if there is
-    one; `record`: the record that the metadata should have."""
+    """A ledger for which bookies have a later state than the metadata does. `found`: the record in the metadata, if
+    there is one; `record`: the record that the metadata should have."""
 
     ledger_id: int
     found: VersionedRecord | None
@@ -49,9 +49,10 @@ class Difference:
 @dataclass(slots=True)
 class Compared:
     """Findings of a comparison, updated while it runs. `silent`: bookies that did not send all of their notes, and why.
-    `unnoted`: ledgers held by bookies, if neither the bookies nor the metadata know more than the id. `unsure`: open
-    ledgers without notes, whose records may therefore be outdated. `of_chains`: segments of which bookies have a later
-    state than the metadata. `highest`: the highest id that the counter assigned and that is missing from the metadata.
+    `unnoted`: ledgers held by bookies, of which neither the bookies nor the metadata know more than the id. `unsure`:
+    open ledgers without notes, whose records may therefore be outdated. `of_chains`: segments of which bookies have a
+    later state than the metadata. `highest`: the highest id that the counter assigned and that is missing from the
+    metadata.
     """
 
     silent: dict[str, str] = field(default_factory=dict)
@@ -103,7 +104,7 @@ class _Stream:
 async def differences(
     store: MetadataStore, notes: Notes, seen: Compared, on_ledger: Callable[[int], object] = lambda _: None
 ) -> AsyncIterator[Difference]:
-    """Yields the ledgers of which the bookies have a later state than the metadata, in order of id. Raises
+    """Yields, in order of id, the ledgers for which the bookies have a later state than the metadata does. Raises
     MetadataError."""
     ledgers = LedgerStore(store)
     streams = [_Stream(bookie, stream) for bookie, stream in notes.items()]
@@ -141,8 +142,8 @@ async def _difference(
 
 
 def _better(found: VersionedRecord | Tombstone | None, noted: list[NotedBy]) -> LedgerRecord | None:
-    """Returns the record according to the notes if it is later than the one found. Returns None otherwise, and also if
-    the ledger is known to be deleted or the notes are inconsistent."""
+    """Returns the record that results from the notes if it is later than the one found, otherwise None. Also returns
+    None if the ledger is known to be deleted or the notes are inconsistent."""
     if isinstance(found, Tombstone):
         return None
     try:

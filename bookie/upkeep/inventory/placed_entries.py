@@ -48,8 +48,8 @@ class PlacedEntries:
         return entry_id if turn < self.shape.write_quorum else entry_id - self.shape.ensemble_size + turn
 
     def between(self, first_entry: int, last_entry: int) -> EntryRange | None:
-        """Returns the range from the first to the last entry of [first_entry, last_entry] that are placed here; None if
-        there are none."""
+        """Returns the range from the first to the last of the entries in [first_entry, last_entry] that are placed
+        here, or None if there are none."""
         first = self.first_from(max(first_entry, self.first_entry))
         last = self.last_until(min(last_entry, self.last_entry))
         return EntryRange(first, last) if first <= last else None

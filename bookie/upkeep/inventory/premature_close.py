@@ -1,4 +1,4 @@
-"""Finds ledgers that were closed too early: a last-add-confirmed on a bookie proves that entries past their end were
+"""Finds ledgers that were closed too early: a bookie's last-add-confirmed proves that entries past a ledger's end were
 confirmed."""
 
 from __future__ import annotations

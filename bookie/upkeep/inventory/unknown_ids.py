@@ -26,7 +26,7 @@ ASKED_MAX = 100
 """Maximum number of ids that are looked up one by one, the highest first; lower ids are checked by a listing."""
 
 COUNTED_MAX = 2**62
-"""The counter assigns only ids below this number; callers choose ids from this number on."""
+"""The counter assigns only ids below this number; ids from this number on are chosen by callers."""
 
 
 async def give_no_id_twice(store: MetadataStore, bookie_id: str, held: Sequence[int]) -> None:

@@ -56,7 +56,7 @@ class LogSight:
 async def look_at(
     store: MetadataStore, records: Sequence[LogRecord], ask: AskLag, cursors_max: int
 ) -> list[LogSight]:
-    """Reads the state of these logs, which are in order of their keys, with at most `cursors_max` cursors in total.
+    """Reads the state of these logs, which must be in order of their keys, with at most `cursors_max` cursors in total.
     Raises MetadataError."""
     found: dict[bytes, list[CursorSight]] = {one.identity: [] for one in records}
     wanted: list[tuple[LogRecord, str, CursorRecord]] = []
@@ -79,8 +79,8 @@ async def look_at(
 async def _cursors(
     store: MetadataStore, records: Sequence[LogRecord]
 ) -> AsyncGenerator[tuple[str, str, CursorRecord], None]:
-    """Yields the cursors of these logs, and of logs whose keys lie between theirs. Each item contains the log's
-    identity, the cursor's name and its record."""
+    """Yields the cursors of these logs, and of any other logs whose keys lie between theirs. Each item contains the
+    log's identity, the cursor's name and its record."""
     if not records:
         return
     last = keys.cursors(records[-1].identity)

@@ -149,7 +149,7 @@ class RetentionRounds:
         except BadRecord as error:
             skip(error)  # leaves this log unchanged
         except (_NotNow, KeepsChanging) as error:
-            log.info("retention of log %r waits for the next round: %s", found.record.name, error)
+            log.info("retention of log %r is postponed to the next round: %s", found.record.name, error)
 
     async def _give_up(self, found: VersionedLog, now_us: int) -> None:
         """Truncates one log and deletes its obsolete ledgers; under a legal hold, does neither."""
@@ -182,13 +182,13 @@ class RetentionRounds:
         return cursors
 
     def _log_silence(self, record: LogRecord, cursor: CountedCursor) -> None:
-        """Logs, once, that retention ignores a cursor, or that it respects the cursor again."""
+        """Logs, once, that retention ignores a cursor, or that it no longer does."""
         logged = self._of(record.identity).logged_silent
         if cursor.counts:
             if cursor.name in logged:
                 logged.remove(cursor.name)
                 log.info(
-                    "retention counts cursor %r of log %r again, because it has moved",
+                    "retention no longer ignores cursor %r of log %r, because the cursor has moved",
                     cursor.name,
                     record.name,
                 )
@@ -217,7 +217,7 @@ class RetentionRounds:
         now = await chain.change(truncated)
         if now.first_position < before:
             return
-        log.info("retention: log %r truncates positions %d to %d", now.name, first, before - 1)
+        log.info("retention truncated log %r: positions %d to %d", now.name, first, before - 1)
         record_audit(Act.TRUNCATE, log=now.name, position=before, by="retention")
         self.totals.records += before - first
         self.totals.bytes += sum(

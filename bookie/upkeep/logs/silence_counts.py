@@ -17,7 +17,7 @@ LOOK_SECONDS_MAX = 600.0
 
 TELL_MS = 60_000
 TELL_SHARE = 100
-"""A silence is recorded again when it has grown by both TELL_MS and 1/TELL_SHARE of itself."""
+"""A silence is recorded again when it has grown by at least TELL_MS and 1/TELL_SHARE of its recorded value."""
 
 
 class SilenceCounts:

@@ -143,7 +143,7 @@ class Mender:
             self._give_up(tally, at if entry_id is None else entry_id, str(failed))
         if share.holds(
             entry_id
-        ):  # otherwise the entry is placed elsewhere, and lies between entries placed here
+        ):  # if not, the entry is placed only on other bookies, between entries placed here
             tally.fail(str(failed), EntryRange(entry_id, entry_id))
         return share.first_from(entry_id + 1)
 
@@ -154,7 +154,7 @@ class Mender:
     # --- storing ----------------------------------------------------------------------------
 
     async def _store(self, record: LedgerRecord, columns: Columns, tally: Tally) -> None:
-        """Stores entries; they are on disk when it returns."""
+        """Durably stores entries."""
         batch: list[BookieLogRecord] = []
         size = 0
         for frame in frames_of(columns):

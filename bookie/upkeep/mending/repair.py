@@ -246,17 +246,18 @@ class Repair:
 
     async def _replace(self, record: LedgerRecord, bad: Sequence[FrameLocation], tally: Tally) -> None:
         spans = merged(map(span_of, bad))
-        # A recovery may have written entries here that the record places here only once it closes the ledger (rule R4).
+        # A recovery may have written entries here that the record does not place here until the recovery closes the
+        # ledger (rule R4).
         wanted = [(EVERY_ENTRY, span) for span in spans]
         if record.is_closed:
             wanted = parts(record, self._me, spans)
         await self.mender.fill(record, wanted, tally, without=self._me, examined=spans, unreadable=bad)
 
     async def _ended(self, ledger_id: int, tally: Tally) -> LedgerRecord | None:
-        """Returns the ledger's part that is placed here, as a closed ledger; None if it is deleted.
+        """Returns the part of the ledger that is placed here, as a closed ledger, or None if the ledger is deleted.
 
-        Does not close a ledger whose writer may continue without this bookie, because no more entries are written to
-        this bookie's part.
+        Does not close a ledger whose writer may continue without this bookie, because no more entries of such a ledger
+        are written to this bookie.
         """
         found = await self._ledgers.read(ledger_id)
         if found is not None and (found.record.is_closed or not self._may_be_fenced(found.record)):
@@ -267,12 +268,11 @@ class Repair:
         return record
 
     def _may_be_fenced(self, record: LedgerRecord) -> bool:
-        # If a writer's last ensemble names this bookie, it is refused already, because a ledger in limbo is fenced.
+        # A writer whose last ensemble names this bookie is already refused here, because a ledger in limbo is fenced.
         return record.state is LedgerState.IN_RECOVERY or self._me in record.fragments[-1].ensemble
 
     async def _leave_limbo(self, ledger_id: int) -> None:
-        """Takes the ledger out of limbo; this is on disk when it returns. The state in memory is updated from the
-        record."""
+        """Durably takes the ledger out of limbo. The state in memory is updated from the record written."""
         state = self._bookie.states.peek(ledger_id)
         if state.limbo:
             await self._bookie.store([state_record(replace(state, limbo=False))])

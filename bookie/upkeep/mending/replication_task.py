@@ -1,4 +1,4 @@
-"""A re-replication task, for one copy of one fragment that must be made, completed or moved."""
+"""A re-replication task for one copy of one fragment: the copy must be made, completed or moved."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ once more under the upkeep lock, and repairs them:
 - a damaged stretch of the log: every ledger with a fence or state in that segment gets a new state record, because the
 lost records are unknown;
 - a frame that is missing from the index: it is restored;
-- a row of the index with a wrong place: it is removed.
+- an index row that contains a wrong place: it is removed.
 
 Entries that still cannot be read are then recorded in the ledgers' records (`LocalCheck`).
 
@@ -63,7 +63,8 @@ class Audit:
     def hidden(self, frames: Sequence[Frame]) -> list[Frame]:
         """Accounts for these frames of the log; returns those that the index has neither at this place nor elsewhere.
 
-        Returns only frames of ledgers that the index contains. The metadata decides whether the index should have them.
+        Returns only frames of ledgers that the index contains. The metadata decides whether the index should have the
+        returned frames.
         """
         hidden: list[Frame] = []
         for (ledger_id, place), alive in zip(frames, self._index.still_points_to(frames), strict=True):
@@ -97,10 +98,10 @@ STRETCHES_NAMED_MAX = 1000
 """Maximum number of damaged stretches listed for one segment; any more are only counted."""
 
 STRETCHES_REMEMBERED_MAX = 100_000
-"""Maximum number of damaged stretches still in the log that this process remembers as already handled."""
+"""Maximum number of handled damaged stretches that this process remembers while they are still in the log."""
 
 LEDGERS_PER_STEP = 100
-"""Ledgers whose index rows are summed in one step."""
+"""Maximum number of ledgers whose index rows are summed in one step."""
 
 NOT_WHOLE = (
     "the index has bit rot: the lost frames of this ledger that were found are restored, but only a rebuild finds all; "
@@ -109,8 +110,8 @@ NOT_WHOLE = (
 
 
 class Scrubber:
-    """Scrubs one bookie. Callers of `scrub_once` must not hold the upkeep lock, `upkeep`; nor is it held while
-    `report_unread` runs."""
+    """Scrubs one bookie. `upkeep` is the upkeep lock: callers of `scrub_once` must not hold it, and it is not held
+    while `report_unread` runs."""
 
     def __init__(
         self,

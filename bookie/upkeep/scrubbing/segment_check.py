@@ -85,7 +85,7 @@ def _end_of(disk: Disk, segment: int, size: int) -> int:
     """Returns the end of a sealed segment: its size, or the end in the next segment's header if that is higher."""
     try:
         following = segment_files.header_of(disk, segment + 1)
-    except OSError:  # the next segment was just deleted, or is unreadable, which its own check finds
+    except OSError:  # the next segment was just deleted, or its own check will find it unreadable
         return size
     return size if following is None else max(size, following.previous_end)
 

@@ -130,11 +130,11 @@ async def test_L9_a_silent_cursor_counts_no_more_which_is_told_once_and_counts_a
         )
     told = [line for line in caplog.messages if "retention ignores cursor" in line]
     assert len(told) == 1 and "'billing'" in told[0]
-    assert "retention counts cursor" not in caplog.text
+    assert "retention no longer ignores cursor" not in caplog.text
     await one.cursors.change("billing", found.record.committed(25, 1), found.version)
     await one.at(10**6)
     assert one.rounds.silent_cursors == ()
-    assert "retention counts cursor" in caplog.text
+    assert "retention no longer ignores cursor" in caplog.text
 
 
 async def test_a_later_auditor_goes_on_counting_a_silence(one: One) -> None:
