@@ -49,7 +49,7 @@ def sealed(message: Message, columns: Iterable[Columns] = ()) -> Sealed:
 
 
 def sealed_bytes(header: bytes, columns: Iterable[Columns] = ()) -> Sealed:
-    """Same as `sealed`, with a header that is already encoded."""
+    """Same as `sealed`, but for a header that is already encoded."""
     parts: Sealed = []
     small: Sealed = [_HEADER_BYTES.pack(len(header)), header]
     for one in columns:
@@ -120,6 +120,6 @@ class Unsealed:
         return columns
 
     def end(self) -> None:
-        """Raises BadMessage for bytes after the last attachment."""
+        """Raises BadMessage if any bytes follow the last attachment."""
         if (left := len(self._body) - self._at) > 0:
             raise BadMessage(f"a message is followed by {left} extra bytes")

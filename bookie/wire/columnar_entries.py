@@ -7,7 +7,7 @@ back.
     payload    the entries' bytes, one after the other
 
 The first three are plain `bytes`. The payload may be a slice of a buffer that was received or read, and keeps that
-buffer alive. Batches are split and joined as a whole, by C code.
+buffer alive. Batches are split and joined by C code, whole columns at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FRAME_ENTRIES_MAX = 16 * 1024
 
 
 Payload = bytes | memoryview
-"""The entries' bytes; read-only, whatever their type."""
+"""The entries' bytes; treated as read-only, even if they are a memoryview."""
 
 
 class BadColumns(ValueError):
@@ -91,7 +91,7 @@ class Columns:
         return len(self.digests) // len(self) if len(self) else 0
 
     def check(self) -> None:
-        """Raises BadColumns unless the four columns are consistent. Called once, when bytes come from outside."""
+        """Raises BadColumns unless the four columns are consistent. Called once, when the bytes arrive from outside."""
         if len(self.entry_ids) == ID_BYTES and len(self.lengths) == LENGTH_BYTES:  # a single entry
             (first,), (size,) = _ID.unpack(self.entry_ids), _LENGTH.unpack(self.lengths)
             if first >= 0 and size == len(self.payload):
@@ -158,8 +158,8 @@ class Columns:
         return self.cut(0, max(bisect_right(ends, bytes_max), min(1, len(self))))
 
     def where(self, wanted: Callable[[int], bool]) -> Columns:
-        """Returns the entries for whose ids `wanted` returns True. Calls `wanted` for each entry, so only clients of
-        striped ledgers use this method."""
+        """Returns the entries whose ids `wanted` accepts. Calls `wanted` for each entry, so only clients of striped
+        ledgers use this method."""
         chosen = [index for index, entry_id in enumerate(self.ids) if wanted(entry_id)]
         return self if len(chosen) == len(self) else self.pick(chosen)
 
@@ -232,7 +232,7 @@ def join(parts: Sequence[Columns]) -> Columns:
 
 
 def merge(parts: Iterable[Columns]) -> Columns:
-    """Returns all entries of `parts` by ascending id, each once; the parts may overlap and be in any order."""
+    """Returns all entries of `parts` in ascending id order, each once; the parts may overlap and be in any order."""
     found = sorted((part for part in parts if len(part)), key=lambda part: part.first_entry)
     if not found:
         return NO_ENTRIES

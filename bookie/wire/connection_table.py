@@ -57,8 +57,8 @@ class Places:
     def shared(
         cls, peer_share: float, *, connections_max: int, strangers_max: int, tools_max: int = 0, **ends: bool
     ) -> Places:
-        """Makes the limits; each address may use at most the share `peer_share` of each of them. `ends`: the flags for
-        which connections are closed to admit new ones."""
+        """Makes the limits; each address may use at most the fraction `peer_share` of each limit. `ends`: `own_idle_go`
+        and `busy_go`, the flags that specify which connections are closed to admit new ones."""
         return cls(
             connections_max=connections_max,
             connections_a_peer_max=part_of(connections_max, peer_share),

@@ -1,4 +1,4 @@
-"""Proofs that a client knows a ledger's password, by Ed25519 signatures, and their verification.
+"""Makes and verifies proofs that a client knows a ledger's password. The proofs are Ed25519 signatures.
 
 A ledger with a password has an Ed25519 key pair that is derived from the password and the ledger's id
 (`ledgers/integrity/ledger_keys.py`). The private key never leaves the client; bookies and the metadata store the public
@@ -42,7 +42,7 @@ class Purpose(Enum):
 
 
 def statement(purpose: Purpose, ledger_id: int, incarnation: str, nonce: bytes = b"") -> bytes:
-    """Returns the bytes that a proof signs."""
+    """Returns the bytes whose signature is the proof."""
     return b"".join(
         (purpose.value, _LEDGER.pack(ledger_id), nonce.ljust(NONCE_BYTES, b"\0"), incarnation.encode())
     )

@@ -12,8 +12,8 @@ class PeersFailed(BookieError):
     """The other bookies, or the metadata, could not help with a ledger. `str()` says what to do next.
 
     Nothing was lost or decided: the caller may repeat the call, and must do so if the ledger still needs to be
-    repaired. `entry_id` is the first entry that no replica could provide, None if no entry failed; `answers` contains
-    each other replica's answer for that entry.
+    repaired. `entry_id` is the first entry that no replica could provide, or None if no entry failed; `answers`
+    contains every other replica's answer for that entry.
     """
 
     def __init__(

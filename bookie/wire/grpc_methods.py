@@ -18,7 +18,7 @@ MESSAGE_BYTES_MAX = 8 * 1024 * 1024
 """
 
 KEEPALIVE_MS = 10_000
-"""An idle connection is probed at this interval; the server allows the same rate as the client uses."""
+"""Interval at which a client probes an idle connection; the server allows probes at this rate."""
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -42,7 +42,7 @@ REQUEST_BYTES_MAX = 64 * 1024
 METADATA_BYTES_MAX = 8 * 1024
 GREETING_MS_MAX = 5_000
 IDLE_MS_MAX = 600_000
-"""Limits for gRPC clients, which make few and short calls. Idle connections are closed."""
+"""Limits for gRPC clients, which make only a few short calls. Idle connections are closed."""
 
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", REQUEST_BYTES_MAX),

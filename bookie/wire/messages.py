@@ -20,11 +20,11 @@ VERIFIER_BYTES = 32
 PROOF_BYTES = 64
 
 NO_IDENTITY = b""
-"""Used if no identity is specified; the identity in a ledger's record has a length of `IDENTITY_BYTES` (rule W8)."""
+"""Blank identity, used if none is specified; the identity in a ledger's record is `IDENTITY_BYTES` long (rule W8)."""
 
 
 NO_NOTE = b""
-"""Used if a frame contains no note of its fragment (an encoded `FragmentNote`)."""
+"""Blank note, used if a frame contains no note (an encoded `FragmentNote`) of its fragment."""
 
 
 class Credential(NamedTuple):
@@ -70,7 +70,7 @@ class LacStatement(NamedTuple):
 
 
 NO_TRACE = b""
-"""Used if a message does not belong to a trace; any other value is encoded by `trace_context`."""
+"""Blank trace context, used if a message does not belong to a trace; any other value is encoded by `trace_context`."""
 
 
 class Frame(NamedTuple):
@@ -106,7 +106,7 @@ class AppendRequest(NamedTuple):
 
     @property
     def every_frame(self) -> tuple[Frame, ...]:
-        """`frames`, which are answered, followed by `note_frames`."""
+        """All frames: `frames`, which the bookie answers, followed by `note_frames`, which it does not answer."""
         return self.frames + self.note_frames
 
 
@@ -232,11 +232,12 @@ class LacRequest:
 
 @dataclass(frozen=True, slots=True)
 class LacReply:
-    """The reply to a LacRequest. `vouched_since`, in a reply to a fence: the revision since which the metadata store
-    has not been rolled back to an older copy of itself without the cluster being put on hold (rule W8); 0 if the bookie
-    does not know. `latest`, also in a reply to a fence: the bookie's note of the ledger's last fragment; None if it has
-    none. `writer_address`: the peer address and port of the connection over which the ledger's writer last sent a
-    message; "" if the writer has sent nothing since the bookie started, or if the bookie has forgotten the address."""
+    """The reply to a LacRequest. `vouched_since`, in a reply to a fence: a revision of the metadata store; whenever the
+    store has been rolled back to an older copy of itself since then, the cluster has been put on hold (rule W8). It is
+    0 if the bookie does not know such a revision. `latest`, also in a reply to a fence: the bookie's note of the
+    ledger's last fragment, or None if it has no such note. `writer_address`: the peer address and port of the
+    connection over which the ledger's writer last sent a message; "" if the writer has sent nothing since the bookie
+    started, or if the bookie has forgotten the address."""
 
     status: Status
     last_add_confirmed: LacStatement | None = None
@@ -375,8 +376,8 @@ REPORT_BYTES_MAX = 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class MaintainRequest:
     """Requests maintenance of a bookie. `adopt`, with REPAIR: a lost bookie whose positions this bookie takes over.
-    `retired`, with COLLECT: whether an operator confirms that ledgers that have no record, and whose ids are below the
-    end of the retired ids, were deleted."""
+    `retired`, with COLLECT: whether an operator confirms that every ledger that has no record, and whose id is below
+    the end of the retired ids, was deleted."""
 
     action: MaintenanceAction
     adopt: str = ""

@@ -16,7 +16,7 @@ NOT_YET = "it has not checked the cluster yet"
 
 
 class AutorecoveryHealth:
-    """The health of an auditor. The auditor need not exist yet: `has_started` adds it when it starts."""
+    """The health of an auditor, which need not exist yet: pass it to `has_started` once it has started."""
 
     def __init__(self) -> None:
         self._registry = process_registry()

@@ -23,8 +23,8 @@ AGE = METRICS.gauge("fact_age_seconds", "Age of the data for this fact, if known
 
 
 class HealthMetrics(Collector):
-    """Metrics of a daemon's health. The metrics of a bookie have the bookie's name as the label `bookie`, like all its
-    metrics."""
+    """Metrics of a daemon's health. Those of a bookie have the bookie's name as the label `bookie`, like all metrics of
+    a bookie."""
 
     def __init__(self, findings: Callable[[], Sequence[Finding]]) -> None:
         self._findings = findings

@@ -92,7 +92,7 @@ async def with_http(
     if not http.is_loopback and not insecure and certificates is None:
         raise click.UsageError(
             f"--http {http.host} is reachable from other machines, and without certificates every client can read "
-            "its pages; give a loopback address, a bookie with --certs, or --insecure to serve it anyway"
+            "its pages; give a loopback address, --certs (for a bookie), or --insecure to serve them anyway"
         )
     trust = Certificates(certificates) if certificates else None
     content = daemon.http_content()
@@ -106,7 +106,7 @@ async def with_http(
         pages.open() if pages is not None else nullcontext(),
     ):
         url = f"{'https' if trust else 'http'}://{address}"
-        LIFE.info("answers HTTP at %s", url)
+        LIFE.info("serving HTTP at %s", url)
         yield url
 
 

@@ -37,8 +37,8 @@ from ..messages import (
 from .parts import STATUS_FROM_PB, STATUS_TO_PB, Body, Codec, checked_lac
 
 FRAMES_MAX = 1024
-"""Maximum number of frames per message, which clients do not exceed. Limited because a bookie's other clients wait
-while it decodes a message."""
+"""Maximum number of frames per message; clients never send more. Limited because a bookie's other clients wait while it
+decodes a message."""
 
 APPEND_HEADER_BYTES_MAX = 512 * 1024
 """Maximum size of a header; FRAMES_MAX frames need half of this. Limited because each decoded frame takes up memory."""
@@ -50,8 +50,8 @@ acknowledgement."""
 _REQUEST = struct.Struct("<HHHQ")
 
 _FRAME = struct.Struct("<qqqIIIIBBB")
-"""Ledger id; LAC, and the ledger's size in bytes through the LAC; number of entries; sizes in bytes of their digests,
-their payload, the note, the LAC's digest and the trace; flags."""
+"""Fixed-width fields of a frame: ledger id; LAC, and the ledger's size in bytes through the LAC; number of entries;
+sizes in bytes of the entries' digests, their payload, the note, the LAC's digest and the trace; flags."""
 
 _ACK = struct.Struct("<QHI")
 _FRAME_BYTES, _ACK_BYTES = _FRAME.size, _ACK.size
@@ -104,9 +104,9 @@ def _decode_request(data: Body) -> AppendRequest:
         if not all(map(_is_note_only, found[frames:])):
             raise BadMessage("a note-only frame contains more than a note")
     except (struct.error, UnicodeDecodeError) as error:
-        raise BadMessage(f"its fields are not appends: {error}") from None
+        raise BadMessage(f"the header does not contain valid appends: {error}") from None
     if at != len(header):
-        raise BadMessage(f"the header has {len(header)} bytes, but its fields have {at}")
+        raise BadMessage(f"the header has {len(header)} bytes, but its fields take up {at}")
     body.end()
     return AppendRequest(incarnation, first_sequence, tuple(found[:frames]), tuple(found[frames:]))
 
@@ -156,7 +156,7 @@ def _check_count(frames: int, note_frames: int, first_sequence: int) -> None:
     if frames + note_frames > FRAMES_MAX:
         raise BadMessage(f"{frames + note_frames} frames in one message; the limit is {FRAMES_MAX}")
     if first_sequence + frames > SEQUENCES_MAX:
-        raise BadMessage(f"{frames} frames that are numbered from {first_sequence} on")
+        raise BadMessage(f"{frames} frames numbered from {first_sequence} on: the last number is too large")
 
 
 def _check_frame(ledger_id: int, note: bytes) -> None:
@@ -192,9 +192,9 @@ def _decode_reply(data: Body) -> AppendReply:
     except KeyError as error:
         raise BadMessage(f"unknown status {error}") from None
     except (struct.error, UnicodeDecodeError) as error:
-        raise BadMessage(f"its fields are not acknowledgements: {error}") from None
+        raise BadMessage(f"the header does not contain valid acknowledgements: {error}") from None
     if at != end:
-        raise BadMessage(f"the header has {end} bytes, but its fields have {at}")
+        raise BadMessage(f"the header has {end} bytes, but its fields take up {at}")
     return new_reply((tuple(acks),))
 
 

@@ -82,7 +82,7 @@ def lac_from(message: pb.LastAddConfirmed) -> LacStatement:
 
 def checked_lac(last_entry: int, length_bytes: int, digest: bytes) -> LacStatement:
     if last_entry < NO_ENTRY or length_bytes < 0:
-        raise BadMessage(f"no ledger ends at entry {last_entry} with {length_bytes} bytes")
+        raise BadMessage(f"an invalid last-add-confirmed: entry {last_entry}, {length_bytes} bytes")
     if len(digest) > LAC_DIGEST_BYTES_MAX:
         raise BadMessage(f"a last-add-confirmed with a digest of {len(digest)} bytes")
     return new_lac((last_entry, length_bytes, digest))
@@ -112,7 +112,7 @@ def identity_from(
 ) -> bytes:
     identity = message.identity
     if len(identity) not in (0, IDENTITY_BYTES):
-        raise BadMessage(f"no ledger has an identity of {len(identity)} bytes")
+        raise BadMessage(f"an identity of {len(identity)} bytes, which no ledger has")
     return identity
 
 
@@ -164,8 +164,8 @@ class Codec(NamedTuple):
 
 
 def plain(kind: type[Message], of: type[V], check: Callable[[V], None] = lambda _: None) -> Codec:
-    """Returns the codec for a protobuf message that has the same fields as this dataclass, which must have at least
-    two.
+    """Returns the codec for a protobuf message that has the same fields as this dataclass. The dataclass must have at
+    least two fields.
 
     `check` raises BadMessage for a decoded message with impossible values.
     """

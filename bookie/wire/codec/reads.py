@@ -118,7 +118,7 @@ def _decode_holdings_reply(data: Body) -> HoldingsReply:
         raise BadMessage(f"columns of holdings have invalid lengths: {[len(column) for column in columns]}")
     holdings = tuple(map(Holding, *columns))
     if any(not 0 <= first <= last for first, last, _, _ in holdings):
-        raise BadMessage("holdings that end before they begin")
+        raise BadMessage("a holding with an invalid range of entries")
     return HoldingsReply(status_from(m.status), holdings, m.covered_through, m.detail)
 
 

@@ -25,8 +25,8 @@ KEEPALIVE_SECONDS = 10.0
 """An end that has received nothing for this long sends a ping."""
 
 ASKED_SHARE_MIN = 0.1
-"""Rate limit on pings: if two pings are closer together than this share of KEEPALIVE_SECONDS, reading pauses for that
-much time."""
+"""Rate limit on pings: if two pings are less than this fraction of KEEPALIVE_SECONDS apart, reading pauses for the same
+fraction of KEEPALIVE_SECONDS."""
 
 SILENCE_SECONDS_MAX = 20.0
 """Idle timeout of an end that sends pings: if it has received nothing for this long, it ends the connection."""
@@ -129,7 +129,7 @@ class Connection(MessageProtocol):
         if self._outbox is not None:
             self._outbox.send(buffers)
             return
-        # Does not use `writelines`: before Python 3.12 it joins all parts, and later it does not pause the writer.
+        # `writelines` is not used: it joins all parts before Python 3.12, and does not pause the writer from 3.12 on.
         for buffer in buffers:
             transport.write(buffer)
 

@@ -32,7 +32,7 @@ FRAMES_AT_ONCE_MAX = 4
 """Maximum number of frames of one connection handled per loop iteration, so that other connections get their turn."""
 
 SMALL_BODY_BYTES_MAX = 16 * 1024
-"""Maximum body size of all kinds of frames that are not among the reader's large kinds."""
+"""Maximum body size of a frame whose kind is not among the reader's large kinds."""
 
 GREETING_BYTES_MAX = 4096
 """Maximum body size before the end of the handshake, so that unidentified peers take little memory."""
@@ -70,8 +70,8 @@ class FrameKind(IntEnum):
     PING = 11
     PONG = 12
     REFUSED = 13  # bookie: why this call could not be decoded
-    SCAN = 14  # like READ, with many answers
-    TAKEN = 15  # client: flow control: number of bytes of this scan that it has taken
+    SCAN = 14  # like READ, but with many answers
+    TAKEN = 15  # client: flow control: number of bytes of this scan that the client has taken
 
 
 ALL_KINDS = frozenset(FrameKind)
@@ -134,7 +134,7 @@ class FrameReader:
         return self._large is not None
 
     def handshake_done(self, large_kinds: Collection[FrameKind] = ALL_KINDS) -> None:
-        """Increases the size limit of frames after the handshake, for all kinds of frames or only the given ones."""
+        """After the handshake, allows large frames of all kinds, or only of the given ones."""
         self.body_bytes_max = MESSAGE_BYTES_MAX
         self._large_kinds = large_kinds
 

@@ -1,4 +1,4 @@
-"""Handshake: client hello and server hello, with version negotiation. JSON, once per connection.
+"""Handshake: client hello and server hello, with version negotiation. Both are JSON, sent once per connection.
 
 A version is one number. The bookie chooses the highest version that both sides speak; if there is none, it sends the
 versions that it speaks and ends the connection. Unknown JSON members are ignored, so that later versions can add
@@ -34,7 +34,8 @@ class ClientHello:
 
 @dataclass(frozen=True, slots=True)
 class ServerHello:
-    """Server hello: the chosen version, the bookie's incarnation, and the nonce that proofs on this connection sign."""
+    """Server hello: the chosen version, the bookie's incarnation, and the nonce to be signed in proofs on this
+    connection."""
 
     version: int
     incarnation: str
@@ -65,7 +66,7 @@ def chosen_version(hello: ClientHello) -> int:
     version = min(hello.version_max, VERSION_MAX)
     if version < max(hello.version_min, VERSION_MIN):
         raise BadHandshake(
-            f"it speaks versions {VERSION_MIN} to {VERSION_MAX} of the data protocol, but was offered "
+            f"the bookie speaks versions {VERSION_MIN} to {VERSION_MAX} of the data protocol, but was offered "
             f"{hello.version_min} to {hello.version_max}: run programs of one version"
         )
     return version
@@ -75,7 +76,7 @@ def check_offered(hello: ServerHello) -> None:
     """Raises BadHandshake if the bookie has chosen a version that clients do not speak."""
     if not VERSION_MIN <= hello.version <= VERSION_MAX:
         raise BadHandshake(
-            f"it has chosen version {hello.version} of the data protocol, but was offered {VERSION_MIN} to "
+            f"the bookie has chosen version {hello.version} of the data protocol, but was offered {VERSION_MIN} to "
             f"{VERSION_MAX}"
         )
 
@@ -88,14 +89,14 @@ def _decoded(body: Body) -> dict[str, object]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BadHandshake(f"no client hello of the data protocol: {error}") from None
+        raise BadHandshake(f"not a hello of the data protocol: {error}") from None
     if not isinstance(found, dict) or found.get("protocol") != PROTOCOL:
-        raise BadHandshake("no client hello of the data protocol")
+        raise BadHandshake("not a hello of the data protocol")
     return found
 
 
 def _number(found: dict[str, object], name: str) -> int:
     number = found.get(name)
     if type(number) is not int or number < 0:
-        raise BadHandshake(f"a client hello without {name}")
+        raise BadHandshake(f"a hello without {name}")
     return number

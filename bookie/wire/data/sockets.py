@@ -56,7 +56,7 @@ def why_not_bound(error: OSError) -> str:
 
 
 def describe_tls_failure(error: Exception) -> str:
-    """Explains in words why `secured` failed, because some errors have no text."""
+    """Explains in words why `secured` failed; some errors have no text of their own."""
     if isinstance(error, TimeoutError):
         return f"it took longer than {HANDSHAKE_SECONDS_MAX:g} s"
     if isinstance(error, ConnectionError):
@@ -74,7 +74,8 @@ def audit_tls_failure(error: Exception, peer: str) -> str:
 
 async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.Server:
     """Accepts connections on a bound socket, and makes a new protocol for each."""
-    # asyncio also uses `backlog` as the number of connections to accept per iteration, so the kernel's is set below.
+    # asyncio also uses `backlog` as the number of connections to accept per iteration, so the kernel's backlog is
+    # set below.
     server = await asyncio.get_running_loop().create_server(protocol, sock=sock, backlog=ACCEPTED_A_TURN_MAX)
     sock.listen(BACKLOG)
     return server
@@ -89,8 +90,8 @@ async def stop_listening(server: asyncio.Server) -> None:
     loop = asyncio.get_running_loop()
     for sock in server.sockets:
         loop.remove_reader(sock)
-    await asyncio.sleep(0)  # connections accepted in this iteration join the server
-    await asyncio.sleep(0)  # and are then handed to their protocols
+    await asyncio.sleep(0)  # lets connections accepted in this iteration join the server
+    await asyncio.sleep(0)  # lets these connections be handed to their protocols
     server.close()
 
 

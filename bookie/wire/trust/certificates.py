@@ -62,7 +62,7 @@ class _Loaded:
 
 
 class Certificates:
-    """Certificates of one directory. Methods and constructor raise BadCertificates."""
+    """Certificates in one directory. The constructor and the methods raise BadCertificates."""
 
     def __init__(self, directory: str | Path) -> None:
         self._directory = Path(directory)
@@ -127,7 +127,7 @@ class Certificates:
             try:
                 self._loaded = self._load()
             except BadCertificates as error:
-                log.warning("%s; keeping the previous ones", error)
+                log.warning("%s; keeping the previous certificates", error)
             else:
                 log.info("reloaded the certificates from %s", self._directory)
             self._seen = seen

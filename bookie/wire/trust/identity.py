@@ -70,7 +70,7 @@ class Peer:
         return "" if self.identity is None else self.identity.owner
 
     def may_not(self, right: Right) -> str:
-        """Explains why the peer lacks this right; returns "" if it has it."""
+        """Explains why the peer lacks this right; returns "" if the peer has the right."""
         if right in self.rights:
             return ""
         roles = " or ".join(role.value for role in Role if right in MAY[role])
@@ -79,7 +79,7 @@ class Peer:
         )
 
     def record_audit(self, act: Act, outcome: str = DONE, **about: int | str | None) -> None:
-        """Writes the peer's action, or its refusal, to the audit log."""
+        """Writes an action of the peer, or the refusal of one, to the audit log."""
         record_audit(act, outcome, who=str(self.identity or ""), where=self.address, **about)
 
 

@@ -45,11 +45,11 @@ class Role(StrEnum):
 _WRITERS = frozenset({Right.APPEND, Right.READ, Right.FENCE, Right.INFO})
 
 MAY: dict[Role, frozenset[Right]] = {
-    Role.BOOKIE: _WRITERS,  # re-replicates, and recovers ledgers without a writer
+    Role.BOOKIE: _WRITERS,  # bookies re-replicate, and recover ledgers without a writer
     Role.CLIENT: _WRITERS,
     Role.JOURNAL: _WRITERS,
     Role.READER: frozenset({Right.READ, Right.INFO}),
-    Role.AUDITOR: frozenset({Right.INFO}),  # otherwise only reads the metadata
+    Role.AUDITOR: frozenset({Right.INFO}),  # apart from this, auditors only read the metadata
     Role.CONSOLE: frozenset({Right.INFO, Right.OBSERVE}),
     Role.ADMIN: EVERYTHING,
 }

@@ -37,8 +37,8 @@ class Counted:
         return self.survey.view.living.keys() == view.living.keys()
 
     def copies_left(self, view: ClusterView) -> dict[str, int] | None:
-        """Returns how many fragments have each number of copies. A fragment's number is that of its entry with the
-        fewest copies on live bookies. Returns None if the live bookies have changed."""
+        """Returns the number of fragments by number of copies. A fragment counts as having as many copies as its entry
+        with the fewest copies on live bookies. Returns None if the live bookies have changed."""
         if not self.is_of(view):
             return None
         return {str(copies): count for copies, count in sorted(self.survey.copies_left.items())}

@@ -23,7 +23,8 @@ Facts = dict[str, Any]
 
 
 async def elections(sight: MetadataView, first: str = "", limit: int = ELECTIONS_MAX) -> Facts:
-    """Returns a page, by name, of all elections that ever had a leader. `next` is the start of the next page."""
+    """Returns one page of all elections that ever had a leader, sorted by name. `next` is the start of the next
+    page."""
     async with sight.looking() as store:
         await sight.name(store)
         page = await list_some(

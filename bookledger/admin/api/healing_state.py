@@ -95,7 +95,8 @@ def _away(counted: Survey) -> list[Facts]:
 
 
 async def _bad_copies(store: MetadataStore, mark: Mark, view: ClusterView) -> list[Facts]:
-    """Returns the bad copies according to the ledger's current record; an empty list if they are healed already."""
+    """Returns the bad copies according to the ledger's current record, or an empty list if they have already been
+    healed."""
     try:
         record = await ledger(store, mark.ledger_id)
     except BadRecord as error:

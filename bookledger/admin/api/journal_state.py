@@ -26,8 +26,8 @@ class Ahead(NamedTuple):
 
 
 async def lag_millis(store: MetadataStore, ahead: Ahead, last_txid: int) -> int | None:
-    """Returns for how long an acceptor that has everything through `last_txid` has lacked the next transaction; None if
-    no record states when that transaction's segment was closed.
+    """Returns how long an acceptor that has everything through `last_txid` has been missing the next transaction, or
+    None if no record states when that transaction's segment was closed.
 
     The time is measured by two clocks: that of the process that closed the segment's ledger, and the local one.
     """
@@ -78,8 +78,8 @@ _Seen = tuple[Facts, JournalState | None]
 
 
 async def journals(sight: MetadataView) -> Facts:
-    """Returns all journals by name. `lag_txids`: transactions that are finalized at other acceptors but not at this
-    one; transactions in progress count only once they are finalized.
+    """Returns all journals, sorted by name. `lag_txids`: transactions that are finalized at other acceptors but not at
+    this one; transactions in progress count only once they are finalized.
 
     `lag_millis`: how long the acceptor has lagged; null if no record states when the ledger of the first missing
     segment was closed.
@@ -121,7 +121,8 @@ async def _journal(store: MetadataStore, journal_id: str, seen: list[_Seen]) -> 
 
 
 async def _acceptors(store: MetadataStore) -> AsyncIterator[tuple[str, str]]:
-    """Yields each pair of a journal and one of its acceptors. Reads only the first segment of each acceptor."""
+    """Yields a pair (journal, acceptor) for every acceptor of every journal. Reads only the first segment of each
+    acceptor."""
     after: str | None = None
     while True:
         page = await store.list_page(keys.JOURNALS, after=after, limit=1)

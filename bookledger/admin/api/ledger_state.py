@@ -47,8 +47,8 @@ async def ledgers(
     bookie: str = "",
     order: str = "",
 ) -> Facts:
-    """Returns one page, by id, of all ledgers or of those that match the search. `next` is the start of the next page;
-    null at the end.
+    """Returns one page of all ledgers, or of those that match the search, sorted by id. `next` is the start of the next
+    page; null at the end.
 
     With order NEWEST, the highest ids come first, downwards from `first`, or from the highest id if `first` is 0.
     NEWEST is only for lists without a search.

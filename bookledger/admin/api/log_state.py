@@ -36,7 +36,7 @@ Facts = dict[str, Any]
 
 
 async def logs(sight: MetadataView, first: str = "", limit: int = LOGS_MAX) -> Facts:
-    """Returns one page of all logs, by name. `next` is the start of the next page."""
+    """Returns one page of all logs, sorted by name. `next` is the start of the next page."""
     rows: list[Facts] = []
     async with sight.looking() as store:
         await sight.name(store)
@@ -126,7 +126,8 @@ async def _leader(store: MetadataStore, record: LogRecord) -> Facts | None:
 
 
 async def _segments(logs: LogStore, record: LogRecord, first: int) -> list[Segment]:
-    """Returns the log's segments from position `first` on: if there are enough, a few more than are shown."""
+    """Returns the log's segments from position `first` on. If there are more than SEGMENTS_MAX, the list may be
+    incomplete, but it contains more than SEGMENTS_MAX."""
     found: list[Segment] = []
     position = max(first, record.first_position)
     while position < record.paged_through and len(found) <= SEGMENTS_MAX:

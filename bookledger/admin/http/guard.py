@@ -43,7 +43,7 @@ def peer_of(request: web.Request) -> Peer:
 
 
 def _peer(request: web.Request, certificates: Certificates) -> Peer:
-    """Returns the peer of a request. Raises Problem if it has no identity."""
+    """Returns the peer of a request. Raises Problem if the peer has no identity."""
     address = request.remote or ""
     assert request.transport is not None, "nothing has been awaited since it came"
     try:

@@ -30,14 +30,14 @@ UNLIMITED = frozenset({"/getJournal"})
 """Paths that daemons need for their work; they have separate limits."""
 
 WAIT_SECONDS_MAX = 5.0
-"""How long a request may wait to begin. Only requests on open connections wait, and `connections_max` limits their
-number."""
+"""How long a request may wait to begin. Requests wait only on open connections, the number of which is limited by
+`connections_max`."""
 
 REQUEST_SECONDS = 0.0005
 """The processor time of receiving, parsing and sending, in addition to that of the response itself."""
 
 ANSWER_SECONDS = 0.005
-"""The expected processor time of a response until one has been measured for its path."""
+"""Expected processor time of a response on a path for which none has been measured yet."""
 
 NEWEST_WEIGHT = 0.2
 """Weight of a path's latest response in the estimate of the processor time of its next response."""
@@ -121,5 +121,5 @@ class _Timed(Awaitable[web.StreamResponse]):
                 self.seconds += time.thread_time() - began
             try:
                 step = partial(steps.send, (yield waits_for))
-            except BaseException as error:  # such as a cancellation: the response handles it
+            except BaseException as error:  # any error, such as a cancellation, is left to the response
                 step = partial(steps.throw, error)

@@ -60,7 +60,7 @@ NAME_SHOWN_MAX = 253
 def asked_by(own_names: Iterable[str]) -> Middleware:
     """Returns middleware that answers 421 to requests whose Host is neither a loopback name nor in `own_names`.
 
-    Requests without a Host are allowed, because every browser sends a Host.
+    Requests without a Host are allowed: they do not come from browsers, which always send one.
     """
     own = {name.lower() for name in own_names}
 
@@ -196,7 +196,7 @@ async def serving_http(
         ],
     )
     app.add_routes(routes_of(content))
-    # A request whose client has gone is cancelled; otherwise the limit of connections would not limit requests.
+    # Cancels requests whose clients have gone; otherwise the limit on connections would not limit requests.
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=STOP_SECONDS_MAX)
     try:
         await runner.setup()

@@ -50,7 +50,9 @@ def test_the_highest_version_that_both_speak_is_chosen() -> None:
 def test_a_bookie_that_chooses_what_it_was_not_offered_is_refused() -> None:
     check_offered(ServerHello(VERSION_MAX, "i1", b""))
     for version in (VERSION_MIN - 1, VERSION_MAX + 1):
-        with pytest.raises(BadHandshake, match=f"it has chosen version {version} of the data protocol"):
+        with pytest.raises(
+            BadHandshake, match=f"the bookie has chosen version {version} of the data protocol"
+        ):
             check_offered(ServerHello(version, "i1", b""))
 
 
