@@ -31,7 +31,7 @@ FAILED = OFFLOADER.counter("failures", "Failed attempts to copy or drop a ledger
 
 
 class OffloaderHealth(Collector):
-    """The health of an offloader. The offloader need not exist yet: `has_started` adds it when it starts."""
+    """The health of an offloader, which need not exist yet: `has_started` adds the offloader when it starts."""
 
     def __init__(self) -> None:
         self._registry = process_registry()

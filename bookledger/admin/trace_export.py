@@ -56,7 +56,7 @@ def _url(_: click.Context, option: click.Parameter, text: str | None) -> str | N
 
 
 def _is_installed() -> bool:
-    """Returns whether the span exporter is installed, and with it the SDK, which it requires."""
+    """Returns whether the span exporter is installed, along with the SDK, which the exporter requires."""
     try:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:  # not even its parent package is installed

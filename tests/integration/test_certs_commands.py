@@ -48,7 +48,7 @@ def test_an_authority_is_made_once_and_its_key_is_for_its_owner_alone(authority:
     assert sorted(path.name for path in authority.iterdir()) == ["ca-key.pem", "ca.pem"]
     assert stat.S_IMODE((authority / "ca-key.pem").stat().st_mode) == 0o600
     before = (authority / "ca.pem").read_bytes()
-    assert "holds an authority already" in refused("init", authority)
+    assert "already holds an authority" in refused("init", authority)
     assert (authority / "ca.pem").read_bytes() == before
 
 

@@ -106,8 +106,8 @@ async def test_one_bookie_that_fails_keeps_no_other_from_its_turn(
         (raising(BookieError("no peers")), "i/o error: no peers"),
         (raising(StoreUnavailable("etcd is away")), "i/o error: etcd is away"),
         (raising(OSError(5, "Input/output error")), "i/o error: [Errno 5] Input/output error"),
-        (replying(Status.OK, "", "{"), "its report is not JSON: "),
-        (replying(Status.OK, "", "[1]"), "its report is not a JSON object"),
+        (replying(Status.OK, "", "{"), "the report is not JSON: "),
+        (replying(Status.OK, "", "[1]"), "the report is not a JSON object"),
     ],
 )
 async def test_what_a_bookie_refuses_or_fails_at_is_one_line(

@@ -50,7 +50,7 @@ def test_a_lost_cookie_is_named_and_written_anew(tmp_path: Path) -> None:
         assert f"`bookledger bookie restore-cookie --data {one.directory}` restores it" in said
         assert "decommissioned: the cookie was lost" in said
         line = fails_with_one_line("bookie", "format", meta, f"--data={tmp_path}/new", "--id=bookie-1")
-        assert "restore-cookie --data DIR` writes it again; if its disk is lost for good, format" in line
+        assert "restore-cookie --data DIR` restores the cookie; if its disk is lost for good, format" in line
 
         anew = told(*restore)
         assert (anew["bookie_id"], anew["restored"], anew["must_accept_loss"]) == ("bookie-1", True, False)

@@ -212,4 +212,4 @@ def test_one_round_by_command_fails_if_a_copy_fails_or_another_offloader_is_elec
         with client.election(ELECTION).lead("the daemon"):
             refused = bookledger("offloader", meta, cold, "--once")
         assert refused.returncode == 1
-        assert b"the offloader the daemon is elected and does the rounds" in refused.stderr
+        assert b"the offloader the daemon is elected and runs the rounds" in refused.stderr

@@ -96,7 +96,7 @@ def _with_certificate(directory: Path, uri: str, number: int, authority: Authori
 @command()
 @measuring_options
 @click.option(
-    "--tls", "with_tls", is_flag=True, help="Run each workload over TLS, too, right after plain text."
+    "--tls", "with_tls", is_flag=True, help="Also run each workload over TLS, right after its plain-text run."
 )
 @click.option(
     "--picture",
@@ -106,7 +106,7 @@ def _with_certificate(directory: Path, uri: str, number: int, authority: Authori
 @click.option(
     "--html",
     type=FilePath(dir_okay=False),
-    help="Write charts to this new HTML file, and measure increasing numbers of entries in flight for them.",
+    help="Write charts to this new HTML file; for them, also measure with increasing numbers of entries in flight.",
 )
 @json_option
 def bench(
@@ -196,8 +196,8 @@ def _beside(result: WorkloadResult, baseline: float) -> WorkloadResult:
 
 
 def _beside_lists(results: Sequence[WorkloadResult]) -> list[WorkloadResult]:
-    """Returns the results. Those of workloads with one future per entry also get their throughput relative to that of
-    appending the same entries in lists."""
+    """Returns the results; for workloads with one future per entry, adds their throughput relative to that of appending
+    the same entries in lists."""
     lists = {one.workload.replace(LISTS, ""): one.adds_per_s for one in results if LISTS in one.workload}
     rates = [lists.get(one.workload.replace(BLOCKING, "")) for one in results]
     return [

@@ -53,7 +53,7 @@ Rounds = list[tuple[list[float], float]]
 
 @dataclass(frozen=True, slots=True)
 class JournalWorkload:
-    """Writes batches, with `in_flight` of them outstanding; if there are no acceptors, to a bare ledger.
+    """Writes batches to a journal, or to a bare ledger if there are no acceptors, with `in_flight` batches outstanding.
 
     `are_decoded`: the edits are passed one by one, as objects.
     """

@@ -16,8 +16,8 @@ from .workloads import WorkloadResult
 
 @dataclass(frozen=True, slots=True)
 class BenchRun:
-    """Results of one run. `sweep`: the same entries with increasing numbers in flight; `single`: entry-sized blocks on
-    plain sockets, one in flight. Both are present only if requested."""
+    """Results of one run. `sweep`: results for the same entries with increasing numbers in flight; `single`: results
+    for entry-sized blocks on plain sockets, one in flight. Both are present only if requested."""
 
     results: list[WorkloadResult]
     sweep: list[WorkloadResult]
@@ -54,7 +54,7 @@ def page_of(run: BenchRun, subtitle: str) -> str:
     """Returns the page. `subtitle`: a line with the date and the machine. Raises ValueError for a run without a
     sweep."""
     if not run.sweep or run.single is None:
-        raise ValueError("increasing numbers of entries in flight were not measured")
+        raise ValueError("there are no measurements with increasing numbers of entries in flight")
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',

@@ -10,11 +10,12 @@ from .cpu import CpuMeter
 
 
 class How(StrEnum):
-    """How a workload runs: in asyncio with a future for each append, unless its name says otherwise.
+    """How a workload runs.
 
-    BATCHES: lists of BATCH_ENTRIES. BLOCKING: the blocking client's futures. LEDGERS: ledgers are created, given one
-    entry each unless the entry size is 0, and closed. READ: the blocking client reads a closed ledger entry by entry.
-    PAGES: it reads pages, which are in columns.
+    FUTURES: in asyncio, with a future for each append. BATCHES: in asyncio, appending lists of BATCH_ENTRIES entries.
+    BLOCKING: with the blocking client's futures. LEDGERS: in asyncio, ledgers are created, given one entry each unless
+    the entry size is 0, and closed. READ: the blocking client reads a closed ledger entry by entry. PAGES: the blocking
+    client reads a closed ledger in pages, which are in columns.
     """
 
     FUTURES = "futures"
@@ -27,8 +28,8 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Entries of one size, appended to `ledgers` ledgers with `in_flight` of them outstanding; or ledgers created,
-    `in_flight` at a time."""
+    """A workload that appends entries of one size to `ledgers` ledgers, with `in_flight` entries outstanding; or one
+    that creates ledgers, `in_flight` at a time."""
 
     name: str
     entry_bytes: int
@@ -64,15 +65,15 @@ WORKLOADS = (
 )
 
 SWEEP = tuple(Workload(f"{count} in flight", 1000, count) for count in (1, 4, 16, 64, 256, 1024, 4096))
-"""The same entries with increasing numbers in flight, for `--html`."""
+"""Workloads with the same entries but increasing numbers in flight, for `--html`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadResult:
     """For workloads that read, `adds_per_s` counts the entries read, and latencies are per page, not per entry.
 
-    `client_cpu_us`, `bookies_cpu_us`: CPU time per entry, summed over all bookies. `of_lists`: the rate relative to
-    that of appending the same entries in lists; 0 if that was not measured.
+    `client_cpu_us`: the client's CPU time per entry; `bookies_cpu_us`: that of all bookies together. `of_lists`: the
+    rate relative to that of appending the same entries in lists; 0 if that was not measured.
     """
 
     workload: str

@@ -160,9 +160,9 @@ def _log_bytes(data: Path) -> int | None:
 def salvage(data: Path, as_json: bool) -> None:
     """Repair a damaged log so that its bookie can start, and lose only the damaged parts.
 
-    Each unreadable stretch is kept under salvaged/ and marked in the log as lost. The bookie never denies having the
-    entries of such a stretch: it answers with an error, or that they are unknown, until `bookie repair` has fetched
-    them from the other bookies.
+    Each unreadable stretch is kept under salvaged/ and marked in the log as lost. Until `bookie repair` has
+    fetched the entries of such a stretch from the other bookies, the bookie never denies having them: it answers with
+    an error, or says that they are unknown.
 
     Examples:
         bookledger bookie salvage --data /srv/bookie

@@ -124,8 +124,8 @@ async def _check_cookie_is_not_lost(store: MetadataStore, data: Path, bookie_id:
         return
     if await store.get(keys.life(bookie_id)) is not None:
         raise LedgerError(
-            f"a bookie {bookie_id} has served here, but its cookie is missing from the metadata: if its "
-            "directory still exists, `bookledger bookie restore-cookie --data DIR` writes it again; if its "
+            f"a bookie named {bookie_id} has served in this cluster, but its cookie is missing from the metadata: if "
+            "its directory still exists, `bookledger bookie restore-cookie --data DIR` restores the cookie; if its "
             "disk is lost for good, format with --replace"
         )
 
@@ -161,7 +161,7 @@ _NOT_SHOWN = ("cluster_id", "append_seconds_bounds", "append_counts")
 """Fields of a bookie's info that are not shown to people: they are the same for all bookies, or meant for programs."""
 
 _NAMES = {"disk_bytes_total": "disk_total_bytes", "disk_bytes_free": "disk_free_bytes"}
-"""JSON names, the same as in the API, of the fields that have different names on the wire."""
+"""The JSON names, which are also those in the API, of fields that have different names on the wire."""
 
 
 async def _live(metadata_uri: str, names: tuple[str, ...]) -> list[dict[str, object]]:

@@ -58,7 +58,7 @@ def gc() -> None:
 @click.option(
     "--retired",
     is_flag=True,
-    help="After `bookie rebuild-index`: again drop ledgers without a record, which were deleted long ago.",
+    help="After `bookie rebuild-index`: once more drop the ledgers that were deleted long ago and have no record.",
 )
 @on_bookies
 def run(*, retired: bool, **asked: Any) -> None:
@@ -118,7 +118,7 @@ def scrub(**asked: Any) -> None:
 
 @command()
 @click.option(
-    "--adopt", default="", metavar="OLD", help="Take over the places of a bookie that is lost for good."
+    "--adopt", default="", metavar="OLD", help="Take over the positions of a bookie that is lost for good."
 )
 @on_bookies
 def repair(adopt: str, **asked: Any) -> None:
@@ -129,7 +129,7 @@ def repair(adopt: str, **asked: Any) -> None:
         bookledger bookie repair b4 --adopt b1
     """
     if adopt and len(asked["names"]) != 1:
-        raise click.UsageError("--adopt gives the places of one bookie to one other bookie: name exactly one")
+        raise click.UsageError("--adopt assigns the positions of OLD to one other bookie: name exactly one")
     maintain("repair", adopt, **asked)
 
 
@@ -215,7 +215,7 @@ def _report(reply: MaintainReply) -> dict[str, Any]:
     try:
         report = json.loads(reply.report or "{}")
     except ValueError as error:
-        raise LedgerError(f"its report is not JSON: {error}") from error
+        raise LedgerError(f"the report is not JSON: {error}") from error
     if not isinstance(report, dict):
-        raise LedgerError("its report is not a JSON object")
+        raise LedgerError("the report is not a JSON object")
     return {**report, "note": reply.detail} if reply.detail else report

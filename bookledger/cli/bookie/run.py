@@ -126,7 +126,7 @@ from ..standalone import PORT_MAX, host_option
     default=600.0,
     type=Finite(0),
     show_default=True,
-    help="Seconds that a bookie may be absent before its copies are made elsewhere.",
+    help="Seconds that a bookie may be absent before its copies are replaced on other bookies.",
 )
 @click.option(
     "--heal/--no-heal", "heals", default=True, show_default=True, help="Make missing copies automatically."

@@ -49,7 +49,7 @@ class BadAuthority(ValueError):
 def make_authority(directory: Path, name: str, days: int) -> x509.Certificate:
     """Creates an authority in a directory that has none. Raises BadAuthority, OSError."""
     if (directory / AUTHORITY_KEY).exists() or (directory / CA).exists():
-        raise BadAuthority(f"{directory} holds an authority already; give another directory")
+        raise BadAuthority(f"{directory} already holds an authority; specify another directory")
     key = _new_key()
     subject = _named(name)
     unsigned = (
@@ -76,7 +76,9 @@ class Authority:
         except (OSError, ValueError, TypeError) as error:
             raise BadAuthority(f"{directory} holds no authority that can be used: {error}") from error
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise BadAuthority(f"{directory / AUTHORITY_KEY} is not a key of this kind of authority")
+            raise BadAuthority(
+                f"{directory / AUTHORITY_KEY} is not an elliptic curve key, which an authority needs"
+            )
         self._key = key
 
     def issue(self, directory: Path, identity: Identity, hosts: Sequence[str], days: int) -> x509.Certificate:
@@ -88,13 +90,13 @@ class Authority:
         return self._sign(directory, _named(str(identity)), x509.SubjectAlternativeName(names), days)
 
     def renew(self, directory: Path, days: int) -> x509.Certificate:
-        """Reissues the certificate, with a new key. Raises BadAuthority if there is no certificate, OSError."""
+        """Reissues the certificate, with a new key. Raises OSError, and BadAuthority if there is no certificate."""
         old = certificate_in(directory)
         try:
             names = old.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except x509.ExtensionNotFound as error:
             raise BadAuthority(
-                f"{directory / CERTIFICATE} has no alternative names: issue a new one"
+                f"{directory / CERTIFICATE} has no alternative names: issue a new certificate"
             ) from error
         return self._sign(directory, old.subject, names, days)
 
@@ -180,7 +182,7 @@ def _named(name: str) -> x509.Name:
 
 
 def general_name(host: str) -> x509.GeneralName:
-    """Converts a DNS name, or an IP address with or without brackets. Raises ValueError."""
+    """Converts a DNS name, or an IP address with or without brackets, to a general name. Raises ValueError."""
     try:
         address = ipaddress.ip_address(host[1:-1] if host[:1] + host[-1:] == "[]" else host)
     except ValueError:
@@ -188,7 +190,7 @@ def general_name(host: str) -> x509.GeneralName:
             raise ValueError(f"{host!r} is neither an IP address nor a host name in ASCII") from None
         return x509.DNSName(host)
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id:
-        raise ValueError(f"{host} is valid on one link only, so no certificate can contain it")
+        raise ValueError(f"{host} is only valid on one link, so a certificate cannot contain it")
     return x509.IPAddress(address)
 
 

@@ -87,8 +87,8 @@ def issue(
 ) -> None:
     """Issue a certificate for ROLE:NAME in DIRECTORY.
 
-    Roles: bookie (its name is the one it was formatted with), client, reader, journal, auditor, console, admin. A
-    client, reader or journal can be restricted to the ledgers of one owner: client:app?owner=team-a.
+    Roles: bookie (NAME is the name that the bookie was formatted with), client, reader, journal, auditor, console,
+    admin. A client, reader or journal can be restricted to the ledgers of one owner: client:app?owner=team-a.
 
     Examples:
         bookledger certs issue bookie:b1 b1-certs --authority ca --host b1.example.org

@@ -119,7 +119,7 @@ def ledgers(metadata_uri: str, lost_after: float, under_replicated: bool, as_jso
         bookledger cluster ledgers --under-replicated
     """
     if not under_replicated:
-        raise click.UsageError("give --under-replicated; `bookledger ledger list` shows all")
+        raise click.UsageError("add --under-replicated, or use `bookledger ledger list` to see all ledgers")
     with advise_when_stopped(nothing_changed):
         seen = surveyed(metadata_uri, lost_after)
     marks = {mark.ledger_id: mark for mark in seen.marks}

@@ -187,7 +187,7 @@ async def _one_round(client: LedgerClient, made: Offloader, *, as_json: bool) ->
     except TimeoutError:
         leading = await election.leader()
         who = "another offloader" if leading is None else f"the offloader {leading.leader}"
-        raise LedgerError(f"{who} is elected and does the rounds; nothing was done here") from None
+        raise LedgerError(f"{who} is elected and runs the rounds; this command did nothing") from None
     print_record(state_fields(state), as_json=as_json)
     if state.failed or state.missing:
         raise click.exceptions.Exit(1)

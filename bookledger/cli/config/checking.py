@@ -119,7 +119,7 @@ def _gathering(faults: Faults) -> Iterator[None]:
 
 def _check_section(settings: Settings, name: str) -> None:
     kind = SECTIONS[name].kind()
-    if required_of(kind):  # a command constructs it, and provides the required values
+    if required_of(kind):  # a command constructs the dataclass, and provides the required values
         settings.values(name)
     else:
         settings.made(name, kind)

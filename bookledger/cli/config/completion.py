@@ -23,8 +23,8 @@ SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComple
 def completion(context: click.Context, shell: str) -> None:
     """Print a script that makes a shell complete commands and options on TAB.
 
-    bash: eval "$(bookledger completion bash)" in ~/.bashrc; zsh: the same with zsh in ~/.zshrc; fish: bookledger
-    completion fish > ~/.config/fish/completions/bookledger.fish
+    bash: eval "$(bookledger completion bash)" in ~/.bashrc; zsh: eval "$(bookledger completion zsh)" in ~/.zshrc;
+    fish: bookledger completion fish > ~/.config/fish/completions/bookledger.fish
 
     Examples:
         bookledger completion bash

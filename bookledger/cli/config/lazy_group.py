@@ -13,7 +13,7 @@ from ..messages.help import CommandGroup
 from .command_options import give_variables
 
 Place = tuple[str, str, str]
-"""A command's module, its name there, and its short help."""
+"""A command's module, its name in that module, and its short help."""
 
 
 class LazyGroup(CommandGroup):

@@ -37,7 +37,7 @@ class Origin(NamedTuple):
 
     @property
     def is_set_elsewhere(self) -> bool:
-        """Whether the value is not from the command line, so that an error must name its origin."""
+        """Whether the value is from the file or the environment, so that an error about it must name its origin."""
         return self.source in (SettingSource.FILE, SettingSource.ENVIRONMENT)
 
 

@@ -14,7 +14,7 @@ class Section(NamedTuple):
     description: str
 
     def kind(self) -> type:
-        """Imports and returns the dataclass: only on demand, because most commands need none of these dataclasses."""
+        """Returns the dataclass, which is imported only on demand, because most commands need none of these classes."""
         kind = getattr(importlib.import_module(self.module), self.name)
         assert isinstance(kind, type)
         return kind

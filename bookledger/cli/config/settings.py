@@ -123,14 +123,14 @@ class Settings:
     def _check(self, name: str, known: Iterable[str], path: tuple[str, ...]) -> None:
         if name in COMMON and name not in known:
             raise settings_file.BadSettings(
-                f"{self.where(path, name)} {name}: it belongs at the top, for all commands"
+                f"{self.where(path, name)} {name}: this setting is for all commands, and belongs at the top of the file"
             )
         check_name(name, known, self.where(path, name))
 
     def _check_is_list(self, option: click.Option, value: Any, path: tuple[str, ...], name: str) -> None:
         if option.multiple and not isinstance(value, list):
             raise settings_file.BadSettings(
-                f"{self.where(path, name)} {name}: it takes several values: write [{value!r}]"
+                f"{self.where(path, name)} {name}: this option takes a list of values: write [{value!r}]"
             )
 
 

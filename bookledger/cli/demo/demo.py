@@ -47,7 +47,7 @@ def default_file() -> Path:
     "metadata_uri",
     metavar="URI",
     callback=naming_a_store,
-    help="Metadata store to use  [default: an embedded store of its own]",
+    help="Metadata store to use  [default: an embedded store for the demo only]",
 )
 @click.option(
     "--bookies",

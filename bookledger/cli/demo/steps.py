@@ -145,7 +145,7 @@ class Demo:
         return int(recovered["last_entry"]) + 1
 
     def _recover(self, ledger_id: int) -> dict[str, Any]:
-        """Recovers the ledger from another process: fence, recover, close."""
+        """Recovers the ledger in another process, which fences, recovers and closes it."""
         command = (*BOOKLEDGER, "ledger", "recover", "--json", f"--metadata={self._uri}", str(ledger_id))
         with Child(command, name=f"recovering ledger {ledger_id}", dies_with_parent=True) as child:
             recovered = child.hear()

@@ -5,9 +5,9 @@
                                         "one_of": [bookie, …], "close": true}'
 
 It prints JSON lines: its ledger and ensemble, which includes one of the given bookies; at each pause and at the end,
-the number of confirmed entries with the SHA-256 of exactly those; and the error that ended it. After a pause it resumes
-when it reads a line from standard input. It reports only confirmed entries: at each pause at least one more than at the
-last one, and with `settle` all of them.
+the number of confirmed entries and the SHA-256 of exactly those entries; and the error that ended the process. After a
+pause, the process resumes when it reads a line from standard input. It reports only confirmed entries: at each pause,
+at least one more than at the previous pause, and with `settle`, all entries appended so far.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def create_ledger(client: LedgerClient, one_of: list[str]) -> WriteHandle:
         writer.close()
         client.delete_ledger(writer.ledger_id)
     raise LedgerError(
-        f"{ENSEMBLE_TRIES_MAX} ledgers in a row were placed on other bookies, not the demo's own; give "
+        f"{ENSEMBLE_TRIES_MAX} ledgers in a row were placed on bookies other than the demo's own; give "
         "the demo a metadata store with fewer other bookies"
     )
 

@@ -27,7 +27,7 @@ ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
 @click.option(
     "--delete-orphans",
     is_flag=True,
-    help="Delete ledgers to which nothing refers, both now and --orphan-age later, if there are no other problems and "
+    help="Delete ledgers that are unreferenced both now and --orphan-age later, if there are no other problems and "
     "none of their data is needed. The command waits in the meantime.",
 )
 @yes_option
@@ -38,7 +38,7 @@ ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
     default=ORPHAN_AGE_SECONDS_DEFAULT,
     show_default=True,
     metavar="SECONDS",
-    help="Keep younger ledgers, because a record may be about to refer to them.",
+    help="Keep ledgers younger than this, because a record may be about to refer to them.",
 )
 @json_option
 def fsck(

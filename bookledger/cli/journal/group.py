@@ -48,7 +48,7 @@ from ..options import FilePath
     "from_txid",
     type=click.IntRange(0, TXID_MAX),
     metavar="TXID",
-    help="Skip segments that end before this txid  [default: the oldest]; a purged txid is an error.",
+    help="Skip segments that end before this txid, which must not have been purged  [default: the oldest]",
 )
 @click.option(
     "--in-progress", is_flag=True, help="Also export the segment in progress, as far as it is durable."

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "--finalize/--in-progress",
     "finalize",
     default=True,
-    help="Finalize the last segment if its file is in progress, or leave it to the next writer  [default: finalize it]",
+    help="If the last file is in progress, finalize its segment or leave it to the next writer  [default: finalize it]",
 )
 @click.option(
     "--from",
@@ -57,7 +57,7 @@ def import_(
     take_over: bool,
     as_json: bool,
 ) -> None:
-    """Import the edits in DIRECTORY (a `current`, or the directory above it) into JOURNAL.
+    """Import the edits in DIRECTORY (a directory named `current`, or its parent) into JOURNAL.
 
     VERSION identifies the namespace; a journal that does not exist is formatted. Every file is verified before any
     of it is written. Edits that the journal already has are compared and not written again, so an import may be

@@ -103,7 +103,8 @@ class JournalPlace:
             there = await self._acceptors_in(one.metadata_uri)
             if there and one.name not in there:
                 raise ValueError(
-                    f"journal {self.journal_id} has no acceptor {one.name} there; it has {', '.join(sorted(there))}"
+                    f"the metadata has no acceptor {one.name} of journal {self.journal_id}, "
+                    f"only {', '.join(sorted(there))}"
                 )
 
     async def _acceptors_in(self, uri: str) -> set[str]:
@@ -197,7 +198,7 @@ journal_place = all_of(
         metavar="NAME[=URI]",
         multiple=True,
         callback=_acceptors,
-        help="One of several acceptors, with the metadata of its cluster; repeat it for each.",
+        help="One of several acceptors, and the URI of its cluster's metadata; repeat the option for each acceptor.",
     ),
     password_option,
 )
@@ -206,4 +207,4 @@ journal_place = all_of(
 segment_shape_options = shape_options("each segment's ledger", "batch")
 
 journal_place_to_write = all_of(journal_place, segment_shape_options)
-"""`journal_place` with the shape of the ledgers of new segments."""
+"""Adds the options of `journal_place`, and those for the shape of the ledgers of new segments."""

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 @click.option(
     "--name",
     required=True,
-    help="Name of the acceptor, under which its journals are stored, wherever it runs.",
+    help="Name of the acceptor. Its journals are stored under this name, wherever it runs.",
 )
 @click.option(
     "--peer",

@@ -249,7 +249,7 @@ async def _check_comes_next(manager: QuorumJournalManager, txid: int, *, waits: 
     if txid <= last + 1:
         return
     if not waits:
-        raise EditsMissing(f"the journal ends at txid {last}, and {txid} was asked for")
+        raise EditsMissing(f"the journal ends at txid {last}, but {txid} was requested")
     say(f"the journal ends at txid {last}: waiting for {txid}")
 
 

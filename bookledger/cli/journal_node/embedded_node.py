@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 class EmbeddedNode:
     """The JournalNode of one bookie. Its ports are bound immediately.
 
-    Raises ValueError if a port cannot be bound, UsageError if the node is not allowed.
+    Raises ValueError if a port cannot be bound, and UsageError if the node is not allowed.
     """
 
     def __init__(self, asked: NodeOptions, bookie: BookieConfig) -> None:
@@ -59,7 +59,7 @@ class EmbeddedNode:
 
     @property
     def connections_max(self) -> int:
-        """Maximum number of file descriptors that peers can use by connecting to its ports."""
+        """Maximum number of file descriptors that peers can use by connecting to the node's ports."""
         return self._limits.connections_max + http_config().connections_max
 
     def describe(self, running: RunningBookie) -> dict[str, str]:

@@ -19,7 +19,7 @@ from ..config.clients import client_config, http_config
 
 
 async def serve_node(config: NodeConfig, on_ready: Callable[[RunningNode], None]) -> None:
-    """Serves until it is cancelled. Raises NameInUse if another daemon has the name, LedgerError, MetadataError."""
+    """Serves until it is cancelled. Raises LedgerError, MetadataError, and NameInUse if another daemon has the name."""
     registry = process_registry()
     config = replace(config, client=replace(config.client, metrics=registry))
     console = Console(config.metadata_uri, config=client_config(certificates=config.client.certificates))

@@ -109,13 +109,14 @@ def tail(
 
 
 def _check_is_there(reader: ReadHandle, first: int) -> None:
-    """Raises NoSuchEntry if an explicit --first does not exist, because nothing would be printed."""
+    """Raises NoSuchEntry if the entry of an explicit --first does not exist, because nothing would be printed."""
     if first > reader.last_add_confirmed and is_typed("first"):
         raise NoSuchEntry(reader.record.ledger_id, first, reader.last_add_confirmed)
 
 
 def _warn_of_waiting(reader: ReadHandle, first: int) -> None:
-    """Warns that the requested entry is far ahead; otherwise, with a wrong --first, the command would wait silently."""
+    """Warns if the requested entry is far ahead, because with a wrong --first the command would otherwise wait
+    silently."""
     last = reader.last_add_confirmed
     if not reader.is_closed and first > last + 1:
         so_far = f"is confirmed up to entry {last}" if last >= 0 else "has no entry yet"

@@ -152,12 +152,13 @@ def _parts(record: LedgerRecord) -> dict[str, Any]:
 @click.option(
     "--force",
     is_flag=True,
-    help="Delete it without recovery, because its bookies are lost. Its writer is not fenced.",
+    help="Delete the ledger without recovery, because its bookies are lost. Its writer is not fenced.",
 )
 @click.option(
     "--password-is-lost",
     is_flag=True,
-    help="Delete it without recovery and without its password; if certificates are in use, needs an admin's.",
+    help="Delete the ledger without recovery and without its password; if certificates are in use, this needs an "
+    "admin's certificate.",
 )
 @json_option
 def delete(place: LedgerPlace, yes: bool, force: bool, password_is_lost: bool, as_json: bool) -> None:

@@ -114,7 +114,7 @@ def list_(
     newest: bool,
     as_json: bool,
 ) -> None:
-    """List all ledgers, or those that match the filters, by id.
+    """List all ledgers, or those that match the filters, sorted by id.
 
     The bookies of ledgers that are not closed report the last confirmed entry, the size so far ("+"), and the address
     of the writer.

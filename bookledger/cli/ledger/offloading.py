@@ -42,8 +42,8 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
 def offload(place: LedgerPlace, url: str, keep: bool, as_json: bool) -> None:
     """Copy a closed ledger to an object store. Bookies drop their copies when they next collect garbage.
 
-    The copy is read back and verified before that. Readers then read the ledger from the object store, so they need
-    access to it.
+    Before they do, the copy in the object store is read back and verified. Readers then read the ledger from the object
+    store, so they need access to the store.
 
     Examples:
         bookledger ledger offload 7 --cold s3://archive/ledgers
@@ -77,8 +77,8 @@ def recall(place: LedgerPlace, timeout: float, as_json: bool) -> None:
         while (record := client.recall_ledger(place.ledger_id, password=place.password)).cold is not None:
             if time.monotonic() >= given_up_at:
                 raise LedgerError(
-                    f"bookies have not copied ledger {place.ledger_id} within {timeout:g} s; they continue, and the "
-                    "command can be repeated: `bookledger ledger show` lists the copies that they lack"
+                    f"bookies have not copied ledger {place.ledger_id} within {timeout:g} s; they continue, and you "
+                    "can repeat the command: `bookledger ledger show` lists the copies that are still missing"
                 )
             time.sleep(LOOK_SECONDS)
     print_record({**ledger_fields(record), **cold_fields(record)}, as_json=as_json)

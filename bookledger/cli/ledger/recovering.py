@@ -32,7 +32,7 @@ def recover(place: LedgerPlace, accept_loss: bool, yes: bool, as_json: bool) -> 
 
     With --accept-loss, entries that only missing bookies hold are lost. The command asks for confirmation first, and
     the loss is noted in the ledger's record. The command refuses if the end can be proven. If certificates are in use,
-    it requires an admin's.
+    --accept-loss requires an admin's certificate.
 
     Examples:
         bookledger ledger recover 7
