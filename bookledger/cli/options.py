@@ -84,8 +84,8 @@ def all_of(*options: Option) -> Callable[[F], F]:
 
 
 def made_of(into: str, make: Callable[..., Any], *options: Option) -> Callable[[F], F]:
-    """Combines these options. The values of those that are parameters of `make` are passed to it, and the command gets
-    its result as the argument `into`."""
+    """Combines these options. The values of options that are parameters of `make` are passed to `make`, and the command
+    gets the result as the argument `into`."""
     taken = inspect.signature(make).parameters
 
     def decorated(function: F) -> F:
@@ -112,8 +112,8 @@ def _metadata_option(*, required: bool) -> Callable[[F], F]:
 
 
 def naming_a_store(context: click.Context, option: click.Parameter, uri: str | None) -> str | None:
-    """A callback for options: refuses a URI that does not name a store, before anything is done, and without contacting
-    the store."""
+    """A callback for options: refuses a URI that does not name a store. It runs before anything else is done,
+    and does not contact the store."""
     from metadata.errors import BadMetadataUri
     from metadata.store_factory import check_uri
 
@@ -258,7 +258,7 @@ def shape_options(ledger: str, entry: str) -> Option:
         click.option(
             names["write_quorum"],
             type=int,
-            help=f"Number of bookies that store each {entry}  [default: all of the ensemble]",
+            help=f"Number of bookies that store each {entry}  [default: the whole ensemble]",
         ),
         click.option(
             names["ack_quorum"],

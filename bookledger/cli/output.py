@@ -37,14 +37,14 @@ WRAPPED_MIN = 16
 """Minimum width of a wrapped column."""
 
 QUICK_SECONDS = 1.0
-"""No bar is shown for usually quick work until this much time has passed, because the bar would only flash up."""
+"""For work that is usually quick, no bar is shown until this much time has passed: a bar would only flash up."""
 
 REDRAWN_SECONDS = 0.05
 """Minimum interval between updates of a bar: an update costs more than many small steps of the work."""
 
 
 def narrator(*, quiet: bool) -> Say:
-    """Returns a function that prints each step of a long command, or nothing if only records are requested."""
+    """Returns a function that prints each step of a long command, or does nothing if only records are requested."""
     return (lambda _: None) if quiet else (lambda line: say(f"  {line}"))
 
 
@@ -110,7 +110,7 @@ def _print_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _columns() -> int:
-    """Returns the width of the terminal; without a terminal lines may have any length."""
+    """Returns the width of the terminal; without a terminal, lines may have any length."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
@@ -306,12 +306,13 @@ def check_is_new(file: Path) -> None:
     if not file.parent.is_dir():
         raise LedgerError(f"there is no directory {file.parent}")
     if file.exists():
-        raise LedgerError(f"{file} already exists; give another name, so that nothing is lost")
+        raise LedgerError(f"{file} already exists; choose another name, so that nothing is lost")
 
 
 @contextmanager
 def whole_file(file: Path) -> Iterator[IO[bytes]]:
-    """Writes a new file atomically: it gets its name only when complete and on disk, and never replaces another."""
+    """Writes a new file atomically: the file gets its name only when it is complete and on disk, and never replaces
+    another."""
     try:
         with tempfile.NamedTemporaryFile(dir=file.parent, prefix=file.name, suffix=".part") as unfinished:
             yield unfinished.file

@@ -39,7 +39,8 @@ OPTIONS = f"{variable_of('bookie', 'run')}_"
 """Prefix of the environment variables of the options of `bookledger bookie run`."""
 
 FREE_SPACE_MIN_MIB = 64
-"""Low, because these bookies hold little data and must also serve on nearly full disks."""
+"""Free disk space below which these bookies are read-only; low, because they hold little data and must also serve on
+nearly full disks."""
 
 
 class BookieProcess:

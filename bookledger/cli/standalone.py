@@ -37,7 +37,7 @@ host_option = click.option(
     show_default=True,
     help="Address to listen on.",
 )
-"""`host`, for commands that run bookies."""
+"""The option `host`, for commands that run bookies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class _Machine:
     def __post_init__(self) -> None:
         if self.port and self.port + self.bookies - 1 > PORT_MAX:
             raise click.UsageError(
-                f"{self.bookies} bookies from port {self.port} on go past port {PORT_MAX}; use a lower --port"
+                f"{self.bookies} bookies starting at port {self.port} would go past port {PORT_MAX}; use a lower --port"
             )
 
     async def serve(self, provider: TracerProvider | None) -> None:

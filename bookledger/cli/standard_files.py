@@ -59,7 +59,7 @@ def _null_at(fd: int) -> None:
 
 
 def has_no_reader() -> bool:
-    """Returns whether standard output is a pipe whose reader has ended."""
+    """Returns whether standard output is a pipe whose read end has been closed."""
     poll = select.poll()
     poll.register(STDOUT, 0)  # errors are reported regardless of the events requested
     return any(event & select.POLLERR for _, event in poll.poll(0))

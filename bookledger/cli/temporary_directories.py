@@ -28,8 +28,8 @@ NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 for writing."""
 
 MAKE_TRIES_MAX = 10
-"""Maximum number of attempts to create a directory, because another run may mistake it for a leftover before it is
-locked."""
+"""Maximum number of attempts to create a directory; an attempt fails if another run mistakes the new directory for a
+leftover before it is locked."""
 
 
 class NoLocks(Exception):

@@ -26,12 +26,14 @@ def say(text: object = "", *, err: bool = False) -> None:
 
 
 def confirm(question: str, *, otherwise: str = "--yes") -> None:
-    """Asks a yes/no question. Raises ValueError if the answer is no, UsageError if standard input has ended."""
+    """Asks a yes/no question. Raises ValueError if the answer is no, or UsageError if standard input has ended."""
     click.echo(f"{shown(question)} [y/N]: ", err=True, nl=False)
     answer = sys.stdin.readline()
     if not answer:
         click.echo(err=True)
-        raise click.UsageError(f"standard input has no answer, and nothing was done: give {otherwise}")
+        raise click.UsageError(
+            f"there is no answer on standard input, and nothing was done: give {otherwise}"
+        )
     if answer.strip().lower() not in ("y", "yes"):
         raise ValueError("the answer was no, and nothing was done")
 

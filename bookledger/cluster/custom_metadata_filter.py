@@ -10,7 +10,7 @@ from metadata.records.ledger_record import LedgerRecord
 
 @dataclass(frozen=True, slots=True)
 class CustomMetadataFilter:
-    """A condition on custom metadata: a key with this value, a value that contains this part, or any value."""
+    """A condition on custom metadata: a key must have this value, a value that contains this part, or any value."""
 
     key: str
     value: bytes | None = None

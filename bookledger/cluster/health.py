@@ -38,12 +38,12 @@ NEARLY_FULL = 0.95
 """A bookie is reported once this share of its disk space is used."""
 
 _TLS = "TLS: "
-"""Prefix of the error of a TLS handshake, in the reason why a call failed."""
+"""Prefix of a TLS handshake error in the reason why a call failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """Data read from a cluster at one time, except for its ledgers."""
+    """Data read from a cluster at one time; its ledgers are not included."""
 
     view: ClusterView
     metadata: StoreHealth

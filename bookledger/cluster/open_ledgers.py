@@ -23,7 +23,7 @@ ASKED_AT_ONCE_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class AtBookies:
-    """The last confirmed entry (-1 before the first), the bytes up to and including it, and host and port of the
+    """The last confirmed entry (-1 before the first), the bytes up to and including it, and the host and port of the
     writer; None for unknown values. `why_unknown`: the reason if all values are unknown."""
 
     last_add_confirmed: int | None = None

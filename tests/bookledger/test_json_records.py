@@ -44,7 +44,7 @@ def test_a_person_may_write_text() -> None:
     ("told", "why"),
     [
         ({}, 'an object with either "payload_base64" or, as text, "payload"'),
-        ({"payload": "p", "key": "k", "key_base64": "aw=="}, "it has both key and key_base64"),
+        ({"payload": "p", "key": "k", "key_base64": "aw=="}, "both key and key_base64 are given"),
         ({"payload": "p", "key": 5}, "key must be text; use key_base64 for bytes"),
         ({"payload": "p", "key_base64": "?"}, "key_base64 is not base64"),
         ({"payload": "p", "key_base64": 5}, "key_base64 is not base64"),

@@ -45,7 +45,10 @@ WRONG = (
     ("bookie gc everything b1", "No such command"),
     # Hosts, ports and addresses
     ("bookie run --data=DIR --port=70000", "70000 is not in the range"),
-    ("standalone --data=DIR --port=65534", "3 bookies from port 65534 on go past port 65535; use a lower"),
+    (
+        "standalone --data=DIR --port=65534",
+        "3 bookies starting at port 65534 would go past port 65535; use a lower",
+    ),
     ("bookie run --data=DIR --advertise='b1 b2'", "without spaces"),
     ("bookie run --data=DIR --advertise=0.0.0.0", "every address"),
     ("bookie run --data=DIR --host='[::1]:3'", "has a port"),

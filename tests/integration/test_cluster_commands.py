@@ -166,7 +166,7 @@ def test_orders_that_nobody_can_follow_are_refused(tmp_path: Path) -> None:
             line = fails_with_one_line(*command, meta, "nobody")
             assert line == "no bookie was ever formatted as nobody"
         line = fails_with_one_line("bookie", "drain", meta, "bookie-1")
-        assert line == "2 other bookies take entries, and some ledgers need 3: add a bookie first"
+        assert line == "only 2 other bookies take entries, but some ledgers need 3: add a bookie first"
         assert [row["state"] for row in printed("cluster", "bookies", meta)] == ["living"] * 3
 
 

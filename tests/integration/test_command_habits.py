@@ -89,7 +89,9 @@ def test_a_dash_is_standard_output(uri: str) -> None:
 
 def test_where_nobody_answers_nothing_is_deleted_and_a_no_is_no_interrupt(uri: str) -> None:
     ledger_id, meta = ledger_with(uri, 1), f"--metadata={uri}"
-    assert "standard input has no answer" in (told := said("ledger", "delete", ledger_id, meta, code=2))
+    assert "there is no answer on standard input" in (
+        told := said("ledger", "delete", ledger_id, meta, code=2)
+    )
     assert "give --yes" in told
     told = said("ledger", "delete", ledger_id, meta, code=1, stdin=b"n\n")
     assert "the answer was no, and nothing was done" in told

@@ -53,8 +53,8 @@ def test_a_seek_makes_a_cursor_where_it_is_told_to_and_moves_it(uri: str, meta: 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("orders", "x"), "give one of POSITION, --to and --at"),
-        (("orders", "x", "3", "--to", "end"), "give one of POSITION, --to and --at"),
+        (("orders", "x"), "give exactly one of POSITION, --to and --at"),
+        (("orders", "x", "3", "--to", "end"), "give exactly one of POSITION, --to and --at"),
         (("orders", "a/b", "3"), "'a/b' is not a valid cursor name"),
         (("orders", "x", "11", "--create"), "ends before position 10, so position 11 is beyond its end"),
         (("nothing", "x", "1"), "there is no log 'nothing'"),

@@ -77,7 +77,7 @@ def test_the_loss_is_accepted_after_a_question_and_shown_for_ever(tmp_path: Path
         give_up(uri, third)
         for answer, code, said in (
             (b"n\n", 1, b"the answer was no, and nothing was done"),
-            (b"", 2, b"standard input has no answer, and nothing was done: give --yes"),
+            (b"", 2, b"there is no answer on standard input, and nothing was done: give --yes"),
         ):
             done = recovering(uri, ledger_id, stdin=answer)
             assert done.returncode == code and said in done.stderr, done

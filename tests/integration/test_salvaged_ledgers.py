@@ -74,7 +74,7 @@ def test_a_whole_ledger_is_salvaged_whole(tmp_path: Path) -> None:
         assert entries_in(tmp_path / "out") == [(n, True) for n in range(5)]
         assert (
             fails_with_one_line("ledger", "salvage", f"--metadata={uri}", "1", f"--output={tmp_path}/out")
-            == f"{tmp_path}/out already exists; give another name, so that nothing is lost"
+            == f"{tmp_path}/out already exists; choose another name, so that nothing is lost"
         )
 
 

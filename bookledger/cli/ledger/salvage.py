@@ -1,4 +1,4 @@
-"""`bookledger ledger salvage`: copies to a file the existing entries of a ledger that cannot be recovered or read."""
+"""`bookledger ledger salvage`: if a ledger cannot be recovered or read, copies its existing entries to a file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ STANDARD_OUTPUT = Path("-")
 def salvage(
     place: LedgerPlace, output: Path, bookies: tuple[str, ...], past_the_end: bool, as_json: bool
 ) -> None:
-    """Write the entries of a ledger that live bookies have to a file, proven or not. Nothing is fenced or changed.
+    """Write the entries of a ledger that live bookies hold, proven or not, to a file. Nothing is fenced or changed.
 
     Each line is one entry, as `ledger read --json` prints it, with "proven": false if nothing proves that the entry is
     confirmed. `ledger append --json-lines` accepts the file. Missing entries are printed. The exit code is 0 if the
@@ -85,7 +85,7 @@ def salvage(
 
 @dataclass(slots=True)
 class _SalvageFindings:
-    """Totals of the entries that were found and that are missing. `gap`: the last gap, which may still grow."""
+    """Totals of the entries found and of those missing. `gap`: the last gap, which may still grow."""
 
     entries: int = 0
     payload_bytes: int = 0
@@ -104,7 +104,8 @@ class _SalvageFindings:
             yield _line(entry_id, payload, is_proven=is_proven)
 
     def add_gap(self, gap: Gap, *, as_json: bool) -> None:
-        """Adds a gap, and prints gaps once they are complete, because there may be more of them than fit in memory."""
+        """Adds a gap. Gaps are printed as soon as they are complete, because there may be more of them than fit in
+        memory."""
         self.missing += gap.last_entry - gap.first_entry + 1
         joined = self.gap.followed_by(gap) if self.gap is not None else None
         if joined is None:

@@ -26,7 +26,7 @@ from .json_records import new_record_in
 @click.option(
     "--take-over",
     is_flag=True,
-    help="Fence the log's current writer, or the one that died; it can no longer append.",
+    help="Fence the log's current writer, even if it has died; it can no longer append.",
 )
 @source_options(
     "Read one JSON object per line, as `log read --json` prints. It has payload_base64, or payload as text; optionally "

@@ -61,7 +61,7 @@ def seek(
     """
     where: list[Where] = [one for one in (position, to, at) if one is not None]
     if len(where) != 1:
-        raise click.UsageError("give one of POSITION, --to and --at")
+        raise click.UsageError("give exactly one of POSITION, --to and --at")
     if not keys.is_name(cursor):
         raise click.UsageError(f"{cursor!r} is not a valid cursor name")
     with place.opened() as log:

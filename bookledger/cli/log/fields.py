@@ -69,5 +69,5 @@ def segment_fields(segment: Segment) -> dict[str, Any]:
 
 
 def time_field(us: int) -> str | None:
-    """Formats a time in microseconds; None if there is none."""
+    """Formats a time in microseconds; returns None if `us` is 0."""
     return iso(datetime.fromtimestamp(us / 1_000_000, UTC)) if us else None

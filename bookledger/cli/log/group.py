@@ -168,7 +168,7 @@ def truncate(
         first = found.first_position()
         to = found.position_at(before) if before is not None else position
         assert to is not None
-        if first < to <= found.end() and not yes:  # otherwise `truncate` deletes nothing or refuses
+        if first < to <= found.end() and not yes:  # outside this range, `truncate` deletes nothing or refuses
             confirm(f"delete {to - first} records of log {place.name}, from position {first} to {to - 1}?")
         found.truncate(to)
         fields = {"log": place.name, "first_position": found.record.first_position}

@@ -71,10 +71,10 @@ def _headers_in(fields: Mapping[str, object]) -> dict[str, bytes]:
 
 
 def _one_of(fields: Mapping[str, object], name: str) -> tuple[str, object]:
-    """Returns whichever of `name` and `name`_base64 exists, with its value; None if neither does."""
+    """Returns whichever of `name` and `name`_base64 exists, and its value; the value is None if neither exists."""
     encoded = f"{name}_base64"
     if name in fields and encoded in fields:
-        raise ValueError(f"it has both {name} and {encoded}")
+        raise ValueError(f"both {name} and {encoded} are given")
     return (name, fields[name]) if name in fields else (encoded, fields.get(encoded))
 
 

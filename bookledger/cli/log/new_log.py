@@ -52,4 +52,4 @@ new_log_options = made_of(
         help="Begin a new segment after this many seconds.",
     ),
 )
-"""Adds the options; the command gets them under the names of `create_log`'s arguments."""
+"""Adds the options; the command gets their values as arguments named like those of `create_log`."""

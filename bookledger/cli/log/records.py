@@ -41,7 +41,7 @@ start_options = all_of(
     click.option("--first", type=click.IntRange(0), help="First position to print  [default: the oldest]"),
     click.option("--since", type=Moment(), help="Begin with records appended at this time or later."),
 )
-"""`first` and `since`: where to start."""
+"""The options `first` and `since`, which set where to start."""
 
 
 def check_start(first: int | None, since: datetime | None) -> None:

@@ -77,8 +77,8 @@ retention_options = all_of(
         help="Ignore a cursor that has unread records and has not moved for this long.",
     ),
 )
-"""Adds the options; the command gets them under the names of the fields of `Retention`. An option that is not given is
-None, or an empty tuple for the cursors."""
+"""Adds the options; the command gets their values as arguments named like the fields of `Retention`. An option that is
+not given is None, or an empty tuple for the cursors."""
 
 
 def made(before: Retention, given: dict[str, Any]) -> Retention:
@@ -92,7 +92,9 @@ def made(before: Retention, given: dict[str, Any]) -> Retention:
 @command(headings=HEADING)
 @log_place
 @retention_options
-@click.option("--none", is_flag=True, help="Remove the retention, except for the other options given.")
+@click.option(
+    "--none", is_flag=True, help="Remove all retention settings except those given by other options."
+)
 @json_option
 def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
     """Show or set the retention of LOG: the auditor deletes whole segments, oldest first, in the background.

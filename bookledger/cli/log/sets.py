@@ -132,7 +132,9 @@ def delete(place: LogPlace, yes: bool, as_json: bool) -> None:
 @command(headings=RETENTION_HEADING)
 @set_place
 @retention_options
-@click.option("--none", is_flag=True, help="Remove the retention, except for the other options given.")
+@click.option(
+    "--none", is_flag=True, help="Remove all retention settings except those given by other options."
+)
 @json_option
 def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
     """Show or set the retention of the logs of SET, including those added later.

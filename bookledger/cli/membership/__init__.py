@@ -1,1 +1,1 @@
-"""Adds bookies to and removes them from a cluster; shared by several groups of commands."""
+"""Adds bookies to a cluster and removes them from it; shared by several groups of commands."""

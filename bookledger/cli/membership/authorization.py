@@ -18,8 +18,8 @@ from metadata.audit import DONE, Act
 
 @contextmanager
 def acting(what: str, **about: int | str | None) -> Iterator[None]:
-    """Audits the operation in its block. Raises NotAllowed if the process has a certificate with a role other than
-    admin."""
+    """Audits the operation that its block performs. Raises NotAllowed if the process has a certificate with a role
+    other than admin."""
     me = _me()
     if why := me.may_not(Right.MAINTAIN):
         me.record_audit(Act.REFUSED, f"{what}: {why}", **about)

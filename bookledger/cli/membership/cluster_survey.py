@@ -29,7 +29,7 @@ lost_after_option = click.option(
     show_default=True,
     help="Seconds after which an absent bookie counts as lost; use the bookies' own setting.",
 )
-"""Adds `lost_after`, which should equal the bookies' setting."""
+"""Adds the option `lost_after`, whose value should equal the bookies' setting."""
 
 
 def with_store(metadata_uri: str, work: Callable[[MetadataStore], Awaitable[T]]) -> T:

@@ -41,8 +41,8 @@ TAKES_ENTRIES_LOOK_SECONDS = 0.2
 
 
 def print_order_cancelled(metadata_uri: str, name: str, *, as_json: bool) -> None:
-    """Waits until the bookie takes entries if it is alive, and prints that it has no order; warns if it does not take
-    entries within the time limit."""
+    """If the bookie is alive, waits until it takes entries. Then prints that the bookie has no order, and warns if it
+    does not take entries within the time limit."""
     with advise_when_stopped(
         lambda: f"the order is cancelled; {name} takes entries once it has noticed this"
     ):
@@ -149,7 +149,8 @@ def decommission(
 ) -> None:
     """Remove a bookie that will never come back: its data is copied from the other bookies at once.
 
-    Once nothing refers to the bookie, this command deletes its metadata: with --wait, or when it is repeated.
+    The bookie's metadata is deleted once nothing refers to the bookie: by this command with --wait, otherwise when the
+    command is repeated.
 
     Examples:
         bookledger cluster decommission b1 --dry-run
@@ -220,10 +221,11 @@ async def check_formatted(store: MetadataStore, name: str) -> None:
 
 
 async def forget(store: MetadataStore, name: str) -> None:
-    """Deletes the bookie's metadata once nothing refers to it. Raises LedgerError if it is alive, and MetadataError.
+    """Deletes the bookie's metadata once nothing refers to the bookie. Raises MetadataError, or LedgerError if the
+    bookie is alive.
 
     A bookie that starts in the meantime is either seen here, or finds after its registration that its cookie is
-    missing. Before the cookie is removed, a record is written which states that it was removed and not lost.
+    missing. Before the cookie is removed, a record is written to state that the bookie was removed, not lost.
     """
     cookie = await store.get(keys.cookie(name))
     if cookie is not None:
@@ -243,7 +245,7 @@ async def forget(store: MetadataStore, name: str) -> None:
 
 
 async def _stays(store: MetadataStore, name: str) -> None:
-    """Records that the bookie stays: withdraws a record of its removal that an interrupted command may have left."""
+    """Records that the bookie stays: withdraws the record of its removal, if an interrupted command left one."""
     cookie = await read_cookie(store, name)
     if cookie is not None:
         await decommissioned_bookies.take_back(store, cookie.incarnation)
@@ -252,8 +254,8 @@ async def _stays(store: MetadataStore, name: str) -> None:
 async def _check_is_gone(store: MetadataStore, name: str) -> None:
     if await store.get(keys.bookie(name)) is not None:
         raise LedgerError(
-            f"nothing refers to bookie {name} now, but it is alive: stop it and repeat this command, which "
-            "forgets it; or keep it, with --cancel"
+            f"nothing refers to bookie {name} now, but it is alive: stop it and repeat this command "
+            "to forget it, or keep it with --cancel"
         )
 
 
@@ -262,7 +264,7 @@ def _check_enough_are_left(seen: Survey, name: str) -> None:
     needed = max(seen.ensemble_sizes, default=1)
     if len(others) < needed:
         raise LedgerError(
-            f"{len(others)} other bookies take entries, and some ledgers need {needed}: add a bookie first"
+            f"only {len(others)} other bookies take entries, but some ledgers need {needed}: add a bookie first"
         )
 
 

@@ -1,4 +1,5 @@
-"""Detects metadata that was rolled back or is missing, for commands that need it or would wait forever."""
+"""Detects metadata that was rolled back or is missing, for commands that need the metadata or would otherwise wait
+forever."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def rollback_check(metadata_uri: str) -> Callable[[str], None]:
 
 @contextmanager
 def explain_missing_cluster(metadata_uri: str) -> Iterator[None]:
-    """Replaces an error in the block about a missing ledger, log or bookie if there is no cluster at all."""
+    """If there is no cluster at all, replaces an error that the block raises about a missing ledger, log or bookie."""
     try:
         yield
     except (NoSuchLedger, NoSuchLog, NotEnoughBookies) as error:

@@ -21,7 +21,7 @@ def advise_when_stopped(how: Callable[[], str]) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if sys.stderr.isatty():
-            say(err=True)  # after the ^C that the terminal shows
+            say(err=True)  # ends the line on which the terminal shows ^C
         say(f"bookledger: interrupted; {how()}", err=True)
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except SystemExit as end:
@@ -31,7 +31,8 @@ def advise_when_stopped(how: Callable[[], str]) -> Iterator[None]:
 
 
 def bookies_are_gone(kept: str = "") -> str:
-    """Returns advice for a command that ran its own bookies. `kept`: their data that remains in another store."""
+    """Returns advice for a command that ran its own bookies. `kept`: describes any of their data that remains in
+    another store."""
     besides = f", but {kept}" if kept else ""
     return f"its bookies have ended, and their files are gone{besides}; {again()}"
 

@@ -16,8 +16,8 @@ LOOK_SECONDS = 10.0
 back."""
 
 ATTEMPT_SECONDS_MAX = 120.0
-"""An attempt that gets no answer fails within this time. A longer attempt must have been answered at first, so its
-failure begins a new outage."""
+"""An attempt that gets no answer fails within this time. An attempt that took longer must have been answered at first,
+so its failure begins a new outage."""
 
 
 class Outages:
@@ -32,7 +32,8 @@ class Outages:
         self._attempt_began_at = time.monotonic()
 
     def failed(self, why: str, how_to_go_on: str) -> None:
-        """Records a failed attempt. Raises LedgerError, with how to resume, when the outage has lasted too long."""
+        """Records a failed attempt. Once the outage has lasted too long, raises LedgerError, which says how to
+        resume."""
         now = time.monotonic()
         if self._began_at is None or now - self._attempt_began_at > ATTEMPT_SECONDS_MAX:
             self._began_at = now

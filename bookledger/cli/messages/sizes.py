@@ -7,7 +7,7 @@ STEP = 1024
 
 
 def format_bytes(count: int) -> str:
-    """Formats a byte count, as in `1.5 MiB (1,572,864 bytes)`; below one KiB only the exact count."""
+    """Formats a byte count, as in `1.5 MiB (1,572,864 bytes)`; below one KiB, gives only the exact count."""
     exact = f"{count:,} byte{'' if count == 1 else 's'}"
     return exact if abs(count) < STEP else f"{short_size(count)} ({exact})"
 

@@ -28,8 +28,7 @@ LISTED_MAX = 1000
 
 @dataclass(slots=True)
 class NoteComparison:
-    """Ledgers about which bookies have newer notes than the metadata: the metadata has lost their records, or has older
-    ones.
+    """Ledgers whose notes on bookies are newer than the metadata, which has lost their records or has older ones.
 
     `waiting`: bookies that came back after older metadata was accepted without them.
     """
@@ -41,7 +40,7 @@ class NoteComparison:
     waiting: list[str] = field(default_factory=list)
     stale: list[StaleRecord] = field(default_factory=list)
     chained: list[LedgerRecord] = field(default_factory=list)
-    """The records of those ledgers that belong to logs and journals; `stale` covers these logs and journals."""
+    """The noted records of those ledgers that belong to logs and journals; `stale` covers these logs and journals."""
 
     @property
     def fits(self) -> bool:
@@ -138,7 +137,7 @@ class RebuiltRecords:
 
 def rebuild_records(metadata_uri: str) -> RebuiltRecords:
     """Brings the metadata up to date with the notes of live bookies: first ledgers, then the logs and journals on them.
-    The caller ensures that the metadata is held back. Raises MetadataError; in that case finished records are kept, and
+    The caller ensures that the metadata is on hold. Raises MetadataError; in that case, finished records are kept, and
     a retry completes the rest."""
 
     async def work(store: MetadataStore) -> RebuiltRecords:

@@ -19,7 +19,7 @@ from ..messages.sizes import format_bytes
 T = TypeVar("T")
 
 JSON_LINE_BYTES_MAX = 6 * ENTRY_BYTES_MAX + 4096
-"""Size of a line with the largest entry, if each of its bytes is escaped."""
+"""Size of a line that holds the largest entry, with each of its bytes escaped."""
 
 DELIMITER_BYTES_MAX = 1024
 CHUNK_BYTES = 64 * 1024
@@ -110,9 +110,9 @@ def _object_in(line: bytes) -> object:
     try:
         return json.loads(line.decode())
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is not valid UTF-8 from byte {error.start + 1} on") from None
+        raise ValueError(f"not valid UTF-8 from byte {error.start + 1} on") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is not valid JSON from character {error.pos + 1} on") from None
+        raise ValueError(f"not valid JSON from character {error.pos + 1} on") from None
 
 
 def payload_of(line: object) -> bytes:
@@ -131,5 +131,5 @@ def base64_in(encoded: object, name: str) -> bytes:
     """Returns the bytes of a value in base64. Raises ValueError."""
     try:
         return base64.b64decode(encoded, validate=True)  # type: ignore[arg-type]
-    except (TypeError, ValueError):  # the original message is only about padding and digits
+    except (TypeError, ValueError):  # the original message mentions only padding and digits
         raise ValueError(f"{name} is not base64") from None

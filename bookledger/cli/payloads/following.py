@@ -40,11 +40,11 @@ def followed(
     timeout: float | None,
     outages: Outages,
 ) -> Iterator[P]:
-    """Yields pages from the first item not printed yet, with retries through outages of the metadata or of bookies.
+    """Yields pages, starting with the first item not yet printed; retries during outages of the metadata or of bookies.
 
-    `tail` yields pages from an item on, and ends if nothing new arrives within the timeout. `probe` raises if no bookie
-    answers. `check_not_rolled_back` raises if the metadata was rolled back, in which case nothing may ever arrive; its
-    argument is advice on how to continue.
+    `tail` yields pages from a given item on, and ends if nothing new arrives within the timeout. `probe` raises if no
+    bookie answers. `check_not_rolled_back` raises if the metadata was rolled back, in which case nothing may ever
+    arrive; its argument is advice on how to continue.
     """
     news_at = time.monotonic()
     while True:
@@ -69,7 +69,7 @@ def followed(
 
 
 def at_most(count: int | None, pages: Iterator[P]) -> Iterator[P]:
-    """Yields pages up to the given number of items, or all pages if it is None."""
+    """Yields pages up to the given number of items, or all pages if `count` is None."""
     left = math.inf if count is None else count
     for page in pages:
         yield page if len(page) <= left else page.cut(0, int(left))

@@ -61,7 +61,7 @@ class PayloadFiles:
         except FileExistsError as error:
             if not file.is_file() or file.read_bytes() != payload:
                 raise LedgerError(
-                    f"{file} has different content; give another directory, so that nothing is lost"
+                    f"{file} has different content; choose another directory, so that nothing is lost"
                 ) from error
         finally:
             self._unfinished.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ class Printer(Generic[P]):
     """Prints pages and tracks its progress, because an interrupt may come in the middle of a page.
 
     `output` is a new file, which gets its name only when it is complete, or an existing directory, which gets one file
-    per payload. Raises UsageError for options that exclude each other, LedgerError for a file that exists.
+    per payload. Raises UsageError for options that exclude each other, and LedgerError for a file that exists.
     """
 
     def __init__(self, kind: Kind[P], output: Path | None = None, *, raw: bool, as_json: bool) -> None:
@@ -198,8 +198,8 @@ def output_option(one: str) -> Callable[[F], F]:
         "--output",
         "-o",
         type=FilePath(),
-        help="New file instead of standard output (-); it appears only when it is complete. Or an existing directory, "
-        f"which gets one file per {one}, with its payload.",
+        help="New file instead of standard output (-), or an existing directory. A file appears only when it is "
+        f"complete; a directory gets one file per {one}, with its payload.",
     )
 
 

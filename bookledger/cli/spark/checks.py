@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FILE_SYSTEM = "spark.hadoop.fs.defaultFS"
 HADOOP_DIRECTORIES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-"""If these are set, a path without a scheme may be on any file system."""
+"""If any of these environment variables is set, a path without a scheme may be on any file system."""
 
 FILE_SYSTEMS = (
     *("file", "har", "hdfs", "swebhdfs", "viewfs", "webhdfs"),
@@ -49,7 +49,8 @@ FILE_SYSTEMS = (
 
 BRINGS_FILE_SYSTEMS = ("spark.jars", "spark.driver.extraClassPath", "spark.hadoop.fs.")
 SPARK_DIRECTORIES = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
-"""If these are set, Spark may have file systems unknown to this program."""
+"""If any of these settings (by prefix) or environment variables is set, Spark may have file systems unknown to this
+program."""
 
 ANOTHER_PLACE = "choose a writable place"
 
@@ -66,7 +67,8 @@ NOT_WITH = {
 
 
 def check_flags(given: Mapping[str, object]) -> None:
-    """Raises UsageError for contradicting options, given by name with falsy values for absent ones."""
+    """Raises UsageError for contradictory options. `given`: the options by name; those that are absent have falsy
+    values."""
     for kinds, flags in ONLY_WITH.items():
         if not any(given[kind] for kind in kinds):
             for flag in filter(given.get, flags):
@@ -180,7 +182,7 @@ def _check_journal(options: LedgerOptions | EditsOptions, journal: str) -> None:
         _check_selected(options, Selection().of_ledgers([one.ledger_id for one in segments]))
     except NoSuchLedger as error:
         raise LedgerError(
-            f"{error}, and it held a segment of journal {journal}: name all acceptors of the journal, or run "
+            f"{error}, but it held a segment of journal {journal}: name all acceptors of the journal, or run "
             "`bookledger journal fsck`"
         ) from error
 

@@ -140,7 +140,8 @@ _NOISE = re.compile(
 
 
 def _of_java(text: str) -> str:
-    """Returns the innermost cause for which there is advice, or that has a message; else the first useful line."""
+    """Returns the innermost cause for which there is advice, or else the innermost one that has a message; if there is
+    none, the first useful line."""
     lines = [line for line in text.splitlines() if not _NOISE.match(line)]
     if any(line.startswith("Caused by: ") for line in lines) or text.startswith("An error occurred while"):
         causes = [f"{found[1]}: {found[2]}" for found in map(_JAVA_ERROR.match, lines) if found]

@@ -59,8 +59,8 @@ class NewOutput:
         return f"file://{self._stage(self._local)}/out"
 
     def complete(self) -> None:
-        """Gives the written directory its name. Raises LedgerError if another process has created it in the
-        meantime."""
+        """Gives the written directory its final name. Raises LedgerError if another process has created a file or
+        directory with that name in the meantime."""
         if self._local is None or self._staging is None:
             return
         try:

@@ -41,16 +41,16 @@ def _check_java() -> None:
         ).stderr.decode(errors="replace")
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LedgerError(
-            f"Spark needs Java, and {java} does not run ({error}): {HOW_TO_GET_JAVA}"
+            f"Spark needs Java, but {java} cannot be run ({error}): {HOW_TO_GET_JAVA}"
         ) from error
     version = re.search(r'version "(?:1\.)?(\d+)', said)
     if version is None:
         raise LedgerError(
-            f"Spark needs Java, and {java} does not print its version ({said.strip()}): {HOW_TO_GET_JAVA}"
+            f"Spark needs Java, but {java} does not print its version ({said.strip()}): {HOW_TO_GET_JAVA}"
         )
     if int(version[1]) < JAVA_VERSION_MIN:
         raise LedgerError(
-            f"Spark needs Java {JAVA_VERSION_MIN}, and {java} is {version[1]}: {HOW_TO_GET_JAVA}"
+            f"Spark needs Java {JAVA_VERSION_MIN}, but {java} is {version[1]}: {HOW_TO_GET_JAVA}"
         )
 
 

@@ -1,4 +1,4 @@
-"""`bookledger replay`: copies closed ledgers, logs, or a journal's edits, to Parquet, on Spark."""
+"""`bookledger replay`: copies closed ledgers, logs or a journal's edits to Parquet, on Spark."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def _place_given(_context: click.Context, _option: click.Parameter, value: str) 
 @click.option("--until", type=Moment(), help="With --log or --set: only records appended before this time.")
 @click.option("--journal", metavar="ID", help="Replay the finalized segments of a journal instead.")
 @click.option("--edits", is_flag=True, help="With --journal: one row for each edit, decoded.")
-@click.option("--acceptors", metavar="NAMES", help="Acceptors of a journal that has several: a,b,c.")
+@click.option(
+    "--acceptors", metavar="NAMES", help="Acceptors of the journal, if it has several, such as a,b,c."
+)
 @click.option("--custom", metavar="KEY=VALUE", multiple=True, help="Only ledgers with this custom metadata.")
 @click.option("--recover", is_flag=True, help="Fence, recover and close open ledgers first.")
 @click.option(

@@ -97,9 +97,9 @@ class OnSpark:
 def run_on_spark(where: OnSpark, work: Callable[[SparkSession], T]) -> T:
     """Runs `work` in another thread with a session, which is stopped at the end; returns its result.
 
-    Raises LedgerError in one line for errors of Spark or a task. An interrupt, or a signal that ends this process, is
-    reported at once, ends Spark on this machine or cancels the jobs elsewhere, and propagates once that is done, or
-    after STOP_SECONDS_MAX.
+    Raises LedgerError with a one-line message for errors of Spark or a task. An interrupt, or a signal that ends this
+    process, is reported at once; it ends Spark on this machine or cancels the jobs elsewhere, and propagates once that
+    is done, or after STOP_SECONDS_MAX.
     """
     check_spark_can_start()
     from py4j.protocol import Py4JError
@@ -122,8 +122,8 @@ def run_on_spark(where: OnSpark, work: Callable[[SparkSession], T]) -> T:
 class _Running(Generic[T]):
     """Runs all communication with Spark in a separate thread.
 
-    Signals are delivered to the main thread. There, a signal would interrupt an exchange with the JVM, and the next
-    request would get the reply to the previous one.
+    Signals are delivered to the main thread. If that thread communicated with Spark, a signal would interrupt an
+    exchange with the JVM, and the next request would get the reply to the previous one.
     """
 
     def __init__(self, where: OnSpark, work: Callable[[SparkSession], T]) -> None:
@@ -166,7 +166,7 @@ class _Running(Generic[T]):
         wait([self._session], STOP_SECONDS_MAX)
         if self._session.done() and self._session.exception() is None:
             context = self._session.result().sparkContext
-            context._accumulatorServer.shutdown()  # otherwise it would print an error message
+            context._accumulatorServer.shutdown()  # otherwise this server would print an error
             logging.disable()  # threads that still talk to Java would log errors; nothing else is logged after this
             _end(context._gateway.proc)  # type: ignore[union-attr]
             wait([self._done], STOP_SECONDS_MAX)

@@ -129,8 +129,8 @@ class Rebuilding:
         return found.pop()
 
     async def items(self) -> AsyncGenerator[Item, None]:
-        """Yields all keys. Raises ValueError for bookies that do not belong together, and the errors that reading them
-        raises."""
+        """Yields all keys. Raises ValueError if the bookies do not belong together; errors from reading them are passed
+        on."""
         cookies = _cookies(self.sources)
         layout = Item(keys.LAYOUT, encode_layout(self.cluster_id))
         copies = _noted_of(self.copies)

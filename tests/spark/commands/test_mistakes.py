@@ -42,9 +42,9 @@ def test_a_machine_without_java_is_told_to_get_one(
 @pytest.mark.parametrize(
     ("says", "complaint"),
     [
-        ("echo 'openjdk version \"1.8.0_392\"' >&2", "Spark needs Java 17, and {} is 8: "),
-        ("echo 'openjdk version \"11.0.21\" 2023-10-17' >&2", "Spark needs Java 17, and {} is 11: "),
-        ("echo broken >&2", "Spark needs Java, and {} does not print its version (broken): "),
+        ("echo 'openjdk version \"1.8.0_392\"' >&2", "Spark needs Java 17, but {} is 8: "),
+        ("echo 'openjdk version \"11.0.21\" 2023-10-17' >&2", "Spark needs Java 17, but {} is 11: "),
+        ("echo broken >&2", "Spark needs Java, but {} does not print its version (broken): "),
     ],
 )
 def test_a_java_that_is_too_old_is_named(
