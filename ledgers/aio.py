@@ -215,7 +215,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
             found = await found_of(cluster, ledger_id)
             if not found.record.reserved or found.record.state is not LedgerState.OPEN:
                 raise LedgerClosed(
-                    ledger_id, "it has or had a writer already, and a ledger never gets a second one"
+                    ledger_id, "it already has or had a writer, and a ledger never gets a second one"
                 )
             # Check the password, the rights and the encryption key before claiming the ledger.
             keys = await keys_of(cluster, found, password, Right.APPEND)
@@ -382,7 +382,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """If the block raises an error and the client has been closed by then, raises ClientClosed in its place."""
+        """If the block raises an error and the client has been closed by then, raises ClientClosed instead."""
         try:
             with metadata_errors():
                 yield

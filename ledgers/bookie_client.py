@@ -32,7 +32,8 @@ class CannotScan(BookieUnavailable):
 @dataclass(frozen=True, slots=True)
 class LaneTerms:
     """Settings for all frames on a lane. `trace_of` returns the trace of a frame, given its first entry. `note` returns
-    the note about the ledger that the bookie should currently have; if it has changed, the next frame carries it."""
+    the note that the bookie should currently have about the ledger; if the note has changed, the next frame carries it.
+    """
 
     ledger_id: int
     key: LedgerKey

@@ -100,12 +100,13 @@ class Cluster(NotPickled):
 
     @property
     def owner(self) -> str:
-        """The owner whose ledgers the client may use, and who owns the ledgers that it creates; empty if there is no
-        such restriction."""
+        """Resigns from every election that the client leads or is waiting to lead, so that the next candidates need not
+        wait for the client's leases to expire."""
         return self.identity.owner if self.identity else ""
 
     def why_not(self, record: LedgerRecord, *rights: Right) -> str:
-        """Returns why bookies will refuse the client these rights on the ledger; empty if they grant them."""
+        """The only owner whose ledgers the client may use, and to whom the ledgers that it creates belong; empty if
+        there is no such restriction."""
         if self.identity is None:
             return ""
         if not is_of(record.custom_metadata.get(OWNER, b""), self.owner):

@@ -44,8 +44,8 @@ LEDGERS_LISTED_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class BookieSeen:
-    """A bookie that was formatted at some time. `registration` is None if it is not alive; `last` is the current or
-    former registration, or None if unknown."""
+    """A bookie that was formatted at some point. `registration` is None if the bookie is not alive; `last` is the
+    current or former registration, or None if unknown."""
 
     bookie: BookieRef
     state: str
@@ -56,13 +56,14 @@ class BookieSeen:
 
 @dataclass(slots=True)
 class Survey(LedgerCounts):
-    """The counts and lists. `bad_copies_by_ledger`: ledgers with bad copies, and those copies. `unclosed`: open ledgers
-    without a writer.
+    """The result of a survey: counts and lists. `bad_copies_by_ledger`: ledgers with bad copies, and those copies.
+    `unclosed`: open ledgers without a writer.
 
-    `counted_seconds_ago`: 0 if the ledgers were listed; otherwise the auditor counted them, and `bad_copies_by_ledger`,
-    `unclosed` and `open_on` are empty. `moving`: ledgers with copies to be moved for balance. `open_on`: ledgers still
-    being written, by the bookie that is to leave. `hold`: the metadata came from a backup that has not been accepted,
-    or it has returned to an older state without an operator's action.
+    `counted_seconds_ago`: 0 if the ledgers were listed; otherwise the auditor counted them that long ago, and
+    `bad_copies_by_ledger`, `unclosed` and `open_on` are empty. `moving`: the number of ledgers with copies to be moved
+    for balance. `open_on`: for each bookie that is to leave, its ledgers that are still being written. `hold`: the
+    metadata came from a backup that has not been accepted, or it has returned to an older state without an operator's
+    action.
     """
 
     cluster_id: str
@@ -81,8 +82,8 @@ class Survey(LedgerCounts):
     counted_seconds_ago: float = 0.0
 
     def lost_of(self, ledger_id: int) -> list[str]:
-        """Returns the bookies with bad copies of the ledger that will not come back, so there is no need to wait for
-        them."""
+        """Among the bookies with bad copies of the ledger, returns those that will not come back, so there is no need
+        to wait for them."""
         view = self.view
         refs = {copy.bookie for copy in self.bad_copies_by_ledger.get(ledger_id, ())} - view.living.keys()
         return sorted(
@@ -102,11 +103,11 @@ async def survey(
     on_ledger: Callable[[int], object] = lambda _: None,
     may_be_counted: bool = False,
 ) -> Survey | None:
-    """Surveys the whole cluster; returns None if there is no cluster in the store. `on_ledger` is called with
-    the number of ledgers examined since its last call.
+    """Surveys the whole cluster; returns None if there is no cluster in the store. `on_ledger` is called with the
+    number of ledgers examined since its last call.
 
-    With `may_be_counted`, a very large number of ledgers is not listed if the auditor has counted them. Raises
-    MetadataError.
+    With `may_be_counted`, uses the auditor's counts instead of listing the ledgers, if the auditor has counted a very
+    large number of them. Raises MetadataError.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -139,8 +140,8 @@ async def survey(
 
 
 def _is_counted(seen: Survey) -> bool:
-    """Uses the auditor's counts, and returns True, if the auditor has counted a very large number of ledgers and the
-    bookies have not changed since."""
+    """If the auditor has counted a very large number of ledgers and the bookies have not changed since, uses the
+    auditor's counts and returns True."""
     counted = published_counts.decode(seen.auditor.counts, seen.view) if seen.auditor else None
     if seen.auditor is None or counted is None:
         return False
@@ -153,13 +154,14 @@ def _is_counted(seen: Survey) -> bool:
 
 
 async def lasts_of(store: MetadataStore, view: ClusterView) -> dict[BookieRef, Registration]:
-    """Returns the former registrations of bookies, which are read only if a bookie is absent. Raises MetadataError."""
+    """If a bookie is absent, reads and returns the former registrations of bookies; otherwise returns none. Raises
+    MetadataError."""
     alive = {one.bookie_id for one in view.living}
     return await last_registrations(store) if view.formatted.keys() - alive else {}
 
 
 def bookies_seen(view: ClusterView, lasts: Mapping[BookieRef, Registration]) -> list[BookieSeen]:
-    """Returns every bookie, including dead ones, by name."""
+    """Returns every bookie, including dead ones, sorted by name."""
     refs = {BookieRef(name, incarnation) for name, incarnation in view.formatted.items()} | view.living.keys()
     return [
         BookieSeen(
@@ -174,8 +176,8 @@ def bookies_seen(view: ClusterView, lasts: Mapping[BookieRef, Registration]) -> 
 
 
 def seconds_since(ms: int) -> float:
-    """Returns the seconds since a time, for people to read only, because the local clock and another one are compared:
-    0 if the other clock is ahead."""
+    """Returns how many seconds ago this time was; 0 if the other clock is ahead. Only for people to read, because the
+    local clock is compared with another one."""
     return max(0.0, time.time() - ms / 1000)
 
 

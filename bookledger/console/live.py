@@ -28,7 +28,7 @@ IDLE_SECONDS = 30.0
 """How long polling continues after the last request for a page."""
 
 BOOKIES_ASKED_MAX = 200
-"""Maximum number of bookies per poll, the first ones by name. Further bookies are shown without live values."""
+"""Maximum number of bookies per poll, taken in order of their names. Further bookies are shown without live values."""
 
 BOOKIE_ANSWER_SECONDS_MAX = LOOK_SECONDS
 """How long a bookie may take to answer: one that has not answered when the next poll is due is shown as silent."""
@@ -37,7 +37,7 @@ SILENT_SECONDS_MAX = 10.0
 """Maximum age of the poll that decides which bookies are silent."""
 
 MOMENTS_MAX = 90
-"""Maximum number of polls kept: those of three minutes."""
+"""Maximum number of polls kept: those of the last three minutes."""
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class PollResult:
 
     @property
     def whole(self) -> Rates | None:
-        """The sum of the rates of all bookies; None if there are none."""
+        """The sum of the rates of all bookies; None if there are no rates."""
         return together(self.rates.values()) if self.rates else None
 
 

@@ -64,7 +64,8 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class EntriesPage:
-    """A page of entries. `problem`: why there are no entries, or empty. `last`: the last confirmed entry."""
+    """A page of entries. `problem`: why the entries cannot be shown; empty if they can. `last`: the last confirmed
+    entry."""
 
     entries: tuple[Shown, ...] = ()
     last: int = -1
@@ -309,7 +310,7 @@ def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
 
 
 def _charts(live: Live) -> dict[str, Chart]:
-    """Returns charts of the kept polls that have rates. For a poll without appends, the latency is drawn as 0."""
+    """Returns charts of all kept polls that have rates. For a poll without appends, the latency is drawn as 0."""
     measured = [(moment.at, moment.whole) for moment in live.moments if moment.whole is not None]
     wholes = [whole for _, whole in measured]
     seconds = measured[-1][0] - measured[0][0] if measured else 0.0

@@ -10,8 +10,8 @@ from bookie.wire import InfoReply
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Rates per second. `appends`: a histogram of frames by upper `bounds` of latency, followed by the number of slower
-    ones."""
+    """Rates per second. `appends`: a latency histogram, that is, the number of frames in each bucket, whose upper
+    limits are in `bounds`, followed by the number of slower frames."""
 
     entries: float = 0.0
     bytes: float = 0.0
@@ -22,8 +22,8 @@ class Rates:
     appends: tuple[int, ...] = ()
 
     def quantile(self, share: float) -> float | None:
-        """Returns the latency in seconds at this quantile of appends; None if there were no appends, or if it is
-        unknown.
+        """Returns the latency in seconds at this quantile of appends; None if there were no appends, or if their
+        latencies are unknown.
 
         Latencies above the last bound count as that bound.
         """

@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Stripes:
-    """The grid. `rows`: a bookie with a cell for each fragment. `used`: conditions for the legend."""
+    """The grid. `rows`: for each bookie, its name and a cell for each fragment. `used`: conditions for the legend."""
 
     fragments: tuple[dict[str, Any], ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]

@@ -11,8 +11,8 @@ from ..loop_thread import LoopThread
 
 
 class BackPressure:
-    """Counts the bytes that callers have handed to the loop's thread but that it has not taken in yet, and the bytes
-    that may still be handed over before the pending bytes are counted again.
+    """Counts the bytes that callers have handed over but the loop's thread has not taken in yet, and the bytes that may
+    still be handed over before the pending bytes are counted again.
 
     Callers hold `lock`, the lock of the condition `changed`, from `wait_while_full` to `enter`.
     """

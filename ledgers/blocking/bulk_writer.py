@@ -262,7 +262,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
         return range(first, first if future is None else future.result() + 1)
 
     def _add_all(self, batch: PayloadBatch[R]) -> tuple[int, Future[int] | None]:
-        """Queues a batch. Returns the first id and the future of the last one, which is None for an empty batch.
+        """Queues a batch. Returns the first id, and the future of the last id; for an empty batch, the future is None.
         Callers hold the lock."""
         self._room.wait_while_full(self._free_bytes)
         first, count = self._next_entry, len(batch.payloads)
@@ -285,7 +285,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
             return self._next_entry - 1
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Calls a method of the twin, after the twin has taken in everything that was handed over before."""
+        """Calls a method of the twin, after the twin has taken in everything that was handed over before this call."""
         return self._thread.run(partial(self._after_taking, call))
 
     def _hand_over(self, entries: int, size_bytes: int) -> None:
@@ -296,8 +296,8 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
         self._room.enter(size_bytes)
 
     def _take_soon(self) -> None:
-        """Makes sure that the loop's thread will soon take in everything queued by then. Raises the error that ended
-        the writer."""
+        """Makes sure that the loop's thread will soon take in everything that has been queued by then. Raises the error
+        that ended the writer."""
         failure = self._twin.failure
         if failure is not None:
             raise failure

@@ -94,8 +94,8 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
 
     @property
     def first_gap(self) -> int:
-        """The lowest entry id that has not been appended yet; this entry and those after it cannot be confirmed until
-        it is."""
+        """The lowest entry id that has not been appended yet. Until it has been, neither this entry nor those after it
+        can be confirmed."""
         return self._twin.first_gap
 
     append = waiting_for(aio.AdvancedWriteHandle.append)
@@ -168,8 +168,8 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
     @property
     def writer_address(self) -> str | None:
-        """Host and port from which the ledger's writer last sent, as seen by a bookie that was asked for the
-        last-add-confirmed; None if no bookie could report them, and for a closed ledger."""
+        """Host and port from which the ledger's writer last sent a message, as seen by a bookie that was asked for the
+        last-add-confirmed; None if no bookie could report them, or if the ledger is closed."""
         return self._twin.writer_address
 
     read = in_items(aio.ReadHandle.read, aio.ReadHandle.pages, entries_of)

@@ -123,8 +123,8 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         return [*earlier, *left]
 
     def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """Returns the positions of the records that the log already has. Callers hold the lock until they have handed
-        over the rest."""
+        """Returns the positions of those records that are already in the log. Callers hold the lock until they have
+        handed over the remaining records."""
         self._twin.raise_if_ended()
         return self._twin.producers.take(producer, sequence, count, self._next_entry)
 

@@ -156,8 +156,8 @@ def asking(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any
 def copy_docstring(
     method: Callable[Concatenate[Any, P], object],
 ) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
-    """Returns a decorator for a hand-written call with the parameters of the twin's call; it copies the docstring of
-    the twin's call."""
+    """Returns a decorator for a hand-written call that has the parameters of the twin's call. The decorator copies the
+    docstring of the twin's call."""
 
     def decorate(call: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
         call.__doc__ = method.__doc__
@@ -177,11 +177,14 @@ def _yielded(method: Callable[..., Any], kind: Any, *rest: None) -> tuple[object
 def _like(
     method: Callable[..., Any], call: Callable[P, T], returned: object = None, shown: str = ""
 ) -> Callable[P, T]:
-    """Gives `call` the name, parameters and docstring of the twin's call, and its own return type if that differs."""
+    """Gives `call` the name, parameters, return type and docstring of the twin's call. If `shown` is given, the return
+    type is `returned` instead, shown as `shown`."""
     update_wrapper(call, method)
     del call.__wrapped__  # type: ignore[attr-defined]  # mocks, and other code that unwraps it, would await it
     signature = inspect.signature(method)
-    call.__annotations__ = get_type_hints(method)  # the method's annotations use names of its own module
+    call.__annotations__ = get_type_hints(
+        method
+    )  # resolves the annotations, which use names of the method's module
     if shown:
         signature = signature.replace(return_annotation=shown)
         call.__annotations__["return"] = returned

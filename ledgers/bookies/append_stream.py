@@ -50,7 +50,8 @@ SMALL_MESSAGES_MAX = 2
 or until there are enough frames to fill a message."""
 
 NOTE_DELAY_SECONDS_MAX = 0.2
-"""Maximum time before notes of ledgers that have ended are sent to the bookie, unless a message is sent earlier."""
+"""Maximum delay before notes about ledgers that have ended are sent to the bookie. If a message is sent earlier, the
+notes go with it."""
 
 QUEUED_NOTES_MAX = 1024
 """Maximum number of notes waiting to be sent. Further notes are dropped, and the bookie has to find out by itself."""
@@ -157,7 +158,7 @@ class AppendStream:
         self._lanes.discard(lane)
 
     def credential_of(self, terms: LaneTerms) -> Credential:
-        """Returns the credential of a lane's frames on this stream. The nonce is known before frames are sent."""
+        """Returns the credential of a lane's frames on this stream. By the time frames are sent, the nonce is known."""
         return terms.key.credential(Purpose.APPEND, self._bookie.incarnation, self._nonce)
 
     async def close(self) -> None:

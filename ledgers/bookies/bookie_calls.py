@@ -24,13 +24,13 @@ from ..errors import BookieUnavailable
 from .dialing import Dial, goodbye
 
 REPORT_SHARE = 2
-"""Determines when processed bytes are reported to the bookie: at the latest when they amount to the window divided by
-this number, so that the bookie does not stall."""
+"""Processed bytes are reported to the bookie at the latest when they amount to the window divided by this number, so
+that the bookie does not stall."""
 
 
 class ScanStream:
     """The queue of one scan, on one event loop. Together, the queue and its reader hold at most the scan's window, or
-    one page."""
+    one page if a page is larger than the window."""
 
     def __init__(self, request: ScanRequest) -> None:
         window, page = request.window_bytes, request.page_bytes

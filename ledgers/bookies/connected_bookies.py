@@ -187,7 +187,9 @@ class ConnectedBookies:
             self._look_up_again(bookie)
             reply = await self._info(bookie)
         if reply.incarnation != bookie.incarnation:
-            raise BookieUnavailable(str(bookie), f"it is now a different incarnation ({reply.incarnation})")
+            raise BookieUnavailable(
+                str(bookie), f"a different incarnation now answers in its place ({reply.incarnation})"
+            )
         return reply
 
     async def maintain(

@@ -29,7 +29,7 @@ from metadata.store import MetadataStore
 from ..errors import BookieStarting, BookieUnavailable
 
 Dial = Callable[[Handler, float], Awaitable[tuple[Connection, ServerHello]]]
-"""Connects for this handler, within the given seconds. Raises BookieUnavailable."""
+"""Opens a connection for this handler, within the given number of seconds. Raises BookieUnavailable."""
 
 PERHAPS_TLS = (
     " before the handshake; a bookie with certificates does this to clients that have none (BOOKLEDGER_CERTS)"
@@ -64,8 +64,8 @@ async def dial(
 ) -> tuple[Connection, ServerHello]:
     """Connects to the address and completes the handshake. Raises BookieUnavailable or BookieStarting.
 
-    With certificates, the peer must present the certificate of this bookie, except if the bookie is our `own`. The
-    handler receives no events from a connection that failed.
+    With certificates, the peer must present the certificate of this bookie, unless the bookie is in this process
+    (`own`). The handler receives no events from a connection that failed.
     """
     handshake = _Handshake()
     connection = Connection(handshake, asks=True)
@@ -144,7 +144,7 @@ class _Handshake:
                 self.is_starting = call == Goodbye.STARTING
                 raise BadHandshake(goodbye(body))
             if kind is not FrameKind.SERVER_HELLO:
-                raise BadHandshake("it does not answer the client hello")
+                raise BadHandshake("it did not answer the client hello")
             hello = decode_server_hello(body)
             check_offered(hello)
         except BadHandshake as error:

@@ -37,7 +37,7 @@ async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
     Waits up to REGISTRATION_SECONDS_MAX for bookies to register or to read their logs, if that would make a fragment
     possible.
 
-    Raises NotEnoughBookies, also if there are fewer domains than `fault_domains_min`, and MetadataError.
+    Raises MetadataError, and NotEnoughBookies, including when there are fewer domains than `fault_domains_min`.
     """
     listed = await cluster.known_bookies.lately()
     search = await _search(cluster, shape, listed)

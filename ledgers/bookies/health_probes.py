@@ -1,4 +1,4 @@
-"""Probes whether registered bookies are alive, because a registration outlives its bookie by a lease."""
+"""Probes whether registered bookies are alive, because a dead bookie remains registered until its lease expires."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def choose_alive(
 
     Adds to `rejected` why each other candidate is not used, and to `starting` the bookies that will be available soon.
     Once `needed` candidates have answered, does not wait for slow ones. Bookies that failed lately are probed last;
-    without `avoids` they are probed like all others. Probes as many candidates at the same time as are still needed. A
+    without `avoids` they are probed like all others. At any time, probes as many candidates as are still needed. A
     candidate that does not answer is remembered as failed, so that it does not delay the next call.
     """
     avoided = cluster.failed_lately if avoids else frozenset

@@ -11,7 +11,7 @@ from metadata.records.notes import fragment_note
 
 
 class KnowsRecord(Protocol):
-    """A state machine with its ledger's record, in the latest version that is certain to be stored."""
+    """A state machine that knows its ledger's record, in the latest version that is certain to be stored."""
 
     @property
     def record(self) -> LedgerRecord: ...

@@ -121,8 +121,8 @@ class QueuedLane:
             self._listener.behind(why)
 
     def _catch_up(self) -> None:
-        """Reports the lane as caught up only once its backlog is a frame below the bound, so that its state does not
-        flip with every frame."""
+        """Reports the lane as caught up only once its backlog is below the bound by at least the size of a full frame,
+        so that the lane's state does not flip with every frame."""
         if self.backlog_bytes <= self._backlog_bytes_max - FRAME_BYTES_MAX:
             self._is_behind = False
             if self._listener is not None:

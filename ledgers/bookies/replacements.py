@@ -28,8 +28,8 @@ async def find_replacements(
 
     New bookies are preferred, if the effect allows any. The second choice, only for the failed bookie's own position,
     is a bookie that was reformatted under the same name. The last choice is the failed bookie itself, if it answers.
-    All are probed first, because a registration outlives its bookie by a lease. New bookies are not used if they would
-    leave an entry's copies on fewer fault domains than `domains_min` and also on fewer than now.
+    All are probed first, because a dead bookie remains registered until its lease expires. New bookies are not used if
+    they would leave an entry's copies on fewer fault domains than `domains_min` and on fewer than at present.
     """
     try:
         registered = await list_bookies(cluster.store)

@@ -100,8 +100,8 @@ class ReadHandle:
 
     @property
     def writer_address(self) -> str | None:
-        """Host and port from which the ledger's writer last sent, as seen by a bookie that was asked for the
-        last-add-confirmed; None if no bookie could report them, and for a closed ledger."""
+        """Host and port from which the ledger's writer last sent a message, as seen by a bookie that was asked for the
+        last-add-confirmed; None if no bookie could report them, or if the ledger is closed."""
         return None if self.is_closed else self._view.writer_address or None
 
     def __repr__(self) -> str:

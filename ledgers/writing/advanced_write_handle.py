@@ -72,8 +72,8 @@ class AdvancedWriteHandle:
 
     @property
     def first_gap(self) -> int:
-        """The lowest entry id that has not been appended yet; this entry and those after it cannot be confirmed until
-        it is."""
+        """The lowest entry id that has not been appended yet. Until it has been, neither this entry nor those after it
+        can be confirmed."""
         return self._next
 
     async def append(self, entry_id: int, payload: Payload) -> int:

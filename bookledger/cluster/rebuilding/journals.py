@@ -31,7 +31,7 @@ class RebuiltAcceptor:
 
 @dataclass(frozen=True, slots=True)
 class _SegmentLedger:
-    """A ledger, with the state that it describes, and the segment that it claims to be."""
+    """A ledger, the state that it describes, and the segment that it claims to be."""
 
     state: JournalState
     segment: SegmentRecord
@@ -39,8 +39,8 @@ class _SegmentLedger:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The sort key of ledgers for the same segment, of which the highest counts: that of the latest writer and,
-        among several copies, the last."""
+        """Sort key for ledgers of the same segment. The ledger with the highest key counts: that of the latest writer
+        and, among several copies, the last one."""
         return self.segment.writer_epoch, self.ledger.ledger_id
 
     @property
@@ -61,10 +61,11 @@ def acceptor_of(ledger: LedgerRecord) -> tuple[str, str] | None:
 def rebuilt_acceptor(
     ledgers: Iterable[LedgerRecord], known: JournalState | None = None
 ) -> RebuiltAcceptor | None:
-    """Returns the acceptor to which these ledgers belong; None if none of them contains the namespace of its edits.
+    """Returns the acceptor to which these ledgers belong; None if none of the ledgers contains the namespace of the
+    acceptor's edits.
 
-    Its epochs are higher than all known ones, so that every writer starts over and finalizes the segment in progress.
-    Segments that a `known` state has dropped remain dropped.
+    The acceptor's epochs are higher than all known ones, so that every writer starts over and finalizes the segment in
+    progress. Segments that a `known` state has dropped remain dropped.
     """
     found = [one for ledger in ledgers if (one := _decode_ledger(ledger)) is not None]
     if known is not None:

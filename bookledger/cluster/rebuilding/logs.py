@@ -12,7 +12,7 @@ from metadata.records.logs.segment import POSITION_MAX, Segment
 from metadata.records.logs.shared_ledgers import Fork
 
 EPOCHS_LEFT = 1000
-"""The gap between all known epochs and the next one, because take-overs that began no segment have left no trace."""
+"""Gap left above the highest known epoch, because take-overs that began no segment have left no trace."""
 
 
 NO_OTHERS: Mapping[bytes, Sequence[LedgerRecord]] = {}
@@ -34,10 +34,10 @@ class _LogLedger:
     said: SegmentOf
     ledger: LedgerRecord
     log: int = 0
-    """The number of the ledger's log among the logs whose ledgers a fork shares. It comes first in `rank`, because each
-    log has its own epochs."""
+    """Number of the log that created the ledger, among the logs whose ledgers a fork has. The number comes first in
+    `rank`, because each log has its own epochs."""
     stop: int = POSITION_MAX
-    """The position at which the part of the ledger that a fork shares ends."""
+    """If a fork shares the ledger: the position at which the shared part ends."""
 
     @property
     def end_position(self) -> int | None:
@@ -47,7 +47,7 @@ class _LogLedger:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """The sort key of ledgers for the same position, of which the highest counts: that of the latest writer."""
+        """Sort key for ledgers at one position. The ledger with the highest key counts: that of the latest writer."""
         return self.log, self.said.epoch, self.ledger.ledger_id
 
 
@@ -56,7 +56,7 @@ def rebuilt_log(
     paged_us: int = 0,
     others: Mapping[bytes, Sequence[LedgerRecord]] = NO_OTHERS,
 ) -> RebuiltLog:
-    """Returns the log rebuilt from these ledgers, which are those of all known segments except segments in pages that
+    """Returns the log rebuilt from `ledgers`: the ledgers of all known segments, except segments that are in pages and
     end by `paged_us`. `others`: the ledgers of other logs, some of which a fork shares. Raises ValueError if none of
     `ledgers` describes a segment.
 
@@ -113,8 +113,8 @@ def _header(found: Sequence[_LogLedger]) -> LogRecord:
 
 
 def _chained(found: Iterable[_LogLedger]) -> list[_LogLedger]:
-    """Returns the ledgers that follow each other. Omits empty ones, and ledgers of an earlier writer that are not
-    needed, because the tail that they continue ended earlier than they assume."""
+    """Returns the ledgers that follow one another. Omits empty ledgers, and an earlier writer's ledgers that are not
+    needed because the tail they continue ended earlier than they assume."""
     chain: list[_LogLedger] = []
     for one in sorted(found, key=lambda one: (one.said.first_position, one.rank)):
         if one.end_position == one.said.first_position:
@@ -132,8 +132,8 @@ def _is_dead(one: _LogLedger, known: LogRecord) -> bool:
 
 
 def _segments_of(chain: Sequence[_LogLedger], time_us: int) -> tuple[list[Segment], list[str]]:
-    """Returns the segments of the ledgers, and a description of each doubt about them. `time_us`: no segment begins
-    earlier than this, because earlier ones are looked up in pages by time."""
+    """Returns the segments of the ledgers, and a description of each doubt about them. No segment begins before
+    `time_us`, because earlier times are looked up in pages."""
     segments: list[Segment] = []
     doubts = []
     for one, following in zip(chain, [*chain[1:], None], strict=False):
@@ -151,8 +151,8 @@ def _segments_of(chain: Sequence[_LogLedger], time_us: int) -> tuple[list[Segmen
 
 
 def _ended_us(one: _LogLedger, following: _LogLedger | None) -> int:
-    """Returns a time that is not before the ledger's last record, if clocks are right: when the ledger was closed or,
-    if no bookie noted that, when the next ledger was created."""
+    """Returns the time when the ledger was closed or, if no bookie noted this time, the time when the next ledger was
+    created. If clocks are right, the ledger's last record is not later than the returned time."""
     if not one.ledger.closed_ms and following is not None:
         return following.ledger.created_ms * 1000
     return one.ledger.closed_ms * 1000 + 999

@@ -26,8 +26,8 @@ from .stale_record import StaleRecord
 async def find_stale_acceptor(
     store: MetadataStore, acceptor: tuple[str, str], ledgers: Sequence[LedgerRecord]
 ) -> StaleRecord | None:
-    """Returns what the state of the acceptor of these ledgers lacks; None if the state includes the last of these
-    ledgers. Raises MetadataError."""
+    """Returns what is missing from the state of the acceptor to which these ledgers belong; None if the state includes
+    the last of these ledgers. Raises MetadataError."""
     records = JournalStore(store, *acceptor)
     standing = await records.read_state()
     rebuilt = rebuilt_acceptor(ledgers, None if standing is None else standing.state)
@@ -57,7 +57,8 @@ async def _has(
 
 
 async def _put(records: JournalStore, standing: VersionedState | None, rebuilt: RebuiltAcceptor) -> None:
-    """Writes the finalized segments first, and then the state that refers to them, so that it is safe to repeat."""
+    """Writes the finalized segments first, and then the state that refers to them, so that the repair is safe to
+    repeat."""
     for one in rebuilt.finalized:
         found = await records.read_segment(one.start_txid)
         if found is None or found.segment.ledger_id != one.ledger_id:
@@ -69,7 +70,7 @@ async def _put(records: JournalStore, standing: VersionedState | None, rebuilt: 
 
 def _merged(known: JournalState, later: JournalState) -> JournalState:
     """Merges the states: no promise is withdrawn, and purged or dropped segments are not restored."""
-    if known.storage != later.storage:  # the journal was formatted again after `known`
+    if known.storage != later.storage:  # the journal was reformatted after `known` was written
         return replace(later, last_promised_epoch=max(known.latest_epoch + 1, later.last_promised_epoch))
     in_progress = {one.start_txid for one in later.segments}
     return replace(

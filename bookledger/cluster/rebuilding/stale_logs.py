@@ -1,5 +1,5 @@
-"""Brings logs and sets up to date with their ledgers, because metadata that has returned to an older state lacks the
-later ledgers."""
+"""Updates the records of logs and sets from their ledgers, because metadata that has returned to an older state lacks
+the later ledgers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from .stale_record import StaleRecord
 async def find_stale_log(
     logs: LogStore, identity: bytes, of_logs: Mapping[bytes, Sequence[LedgerRecord]]
 ) -> tuple[LogRecord, StaleRecord | None]:
-    """Returns the log with this identity as it should be, and how it differs from its record, if it does. `of_logs`:
-    the ledgers of each log. Raises MetadataError."""
+    """Returns the log with this identity as it should be, and the difference from its record, if there is one.
+    `of_logs`: the ledgers of each log. Raises MetadataError."""
     standing, ledgers = await logs.read(identity), of_logs[identity]
     known = None if standing is None else standing.record
     later = [one for one in ledgers if known is None or _is_later(one, known)]
@@ -146,7 +146,7 @@ async def _put_log(
 
 
 async def _raise_term(store: MetadataStore, record: LogRecord) -> None:
-    """Raises the next term of the log's election above the term that last wrote to the log (rule L7)."""
+    """Makes the next term of the log's election higher than the term that last wrote to the log (rule L7)."""
     if not record.token:
         return
     nobody = TermRecord(record.token + EPOCHS_LEFT, "", 0, f"{keys.CANDIDATES}{record.election}/lost")

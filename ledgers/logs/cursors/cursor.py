@@ -40,8 +40,8 @@ class Cursor:
     """A named position in a log: the position of the next record that its reader is to use.
 
     Made by `Log.cursor`; belongs to its event loop. `commit` moves the cursor forward; commits within `commit_seconds`
-    are combined into one write. Only `seek` moves it back. After a seek, other readers that commit records they read
-    before it get CursorMoved. `close` and leaving the context manager close the cursor.
+    are combined into one write. Only `seek` moves it back. Other readers get CursorMoved if, after a seek, they commit
+    records that they read before the seek. `close` and leaving the context manager close the cursor.
     """
 
     def __init__(

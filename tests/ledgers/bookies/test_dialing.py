@@ -97,7 +97,7 @@ async def test_one_that_accepts_and_is_silent_is_given_up_in_time() -> None:
     [
         (b"", "it ended the connection"),
         (b"".join(framed(FrameKind.GOODBYE, 0, [b"the bookie is starting"])), "the bookie is starting"),
-        (b"".join(framed(FrameKind.ACKS, 0, [])), "it does not answer the client hello"),
+        (b"".join(framed(FrameKind.ACKS, 0, [])), "it did not answer the client hello"),
         (b"".join(framed(FrameKind.SERVER_HELLO, 0, [b"{}"])), "not a hello of the data protocol"),
         (b"\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03", "it ended the connection"),
         (
