@@ -51,7 +51,7 @@ def check_timeout(value: object) -> None:
     if not isinstance(value, int | float | None):
         raise wrong_type("a timeout", expected, value)
     if value is not None and not value >= 0:
-        raise ValueError(f"a timeout must be {expected}; not {value}")
+        raise ValueError(f"a timeout must be {expected}, not {value}")
 
 
 def wrong_type(what: str, expected: str, value: object) -> TypeError:

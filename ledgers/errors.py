@@ -8,7 +8,7 @@
     ├── LedgerFenced             another client has begun to recover the ledger
     ├── LedgerIdReused           bookies hold another ledger under this id
     ├── NotEnoughBookies         too few bookies to create or continue a ledger; states the reason for each bookie
-    ├── EntryUnreadable          no replica could return the entry; lists their answers
+    ├── EntryUnreadable          no replica could return the entry; states each replica's answer
     │   └── DigestMismatch       … and at least one returned bytes other than those written
     ├── RecordUnreadable         an entry of a log is damaged, or a newer program wrote it
     ├── NotEnoughAnswers         too few bookies reported how far the ledger is confirmed
@@ -33,7 +33,7 @@
     ├── ClientForked             the client belongs to another process: create one in this process
     ├── WouldDeadlock            a blocking call was made on the very thread it would wait for
     └── MetadataUnavailable      the metadata store does not answer
-        └── MetadataWentBack     … or is an older copy of itself, or empty, and waits for an operator
+        └── MetadataWentBack     … or went back to an older copy of itself, or is empty, and waits for an operator
 
 LedgerFenced, LedgerIdReused, LedgerClosed, NotEnoughBookies, AppendTimeout, Unauthorized, LogFenced, LogClosed and
 MetadataUnavailable are Unconfirmed: they end a writer. An append that failed with one of them may or may not be in the
@@ -80,7 +80,7 @@ class LedgerExists(AlreadyExists, LedgerError):
 
 
 class NoSuchEntry(OutOfRange, LedgerError):
-    """The entry is outside the readable range: read `last_add_confirmed` again, or ask for less."""
+    """The entry is outside the readable range: read `last_add_confirmed` again, or request a smaller range."""
 
     def __init__(self, ledger_id: int, entry_id: int, last_add_confirmed: int) -> None:
         is_any = last_add_confirmed >= 0
@@ -92,8 +92,8 @@ class NoSuchEntry(OutOfRange, LedgerError):
 
 
 class Unconfirmed(LedgerError):
-    """Base of errors that end a writer. `first_unconfirmed` is the first entry of a ledger, or the first position of a
-    log, that is not confirmed."""
+    """Base class of the errors that end a writer. `first_unconfirmed` is the first entry of a ledger, or the first
+    position of a log, that is not confirmed."""
 
     first_unconfirmed: int | None = None
     counts = "entry"
@@ -177,7 +177,8 @@ class DigestMismatch(EntryUnreadable):
 
 
 class RecordUnreadable(LedgerError):
-    """The entry at this position of a log is as it was appended, but this program cannot decode it as a record."""
+    """The entry at this position of a log is unchanged since it was appended, but this program cannot decode it as a
+    record."""
 
     def __init__(self, position: int, why: str) -> None:
         super().__init__(f"the record at position {position} cannot be decoded: {why}")
@@ -186,8 +187,8 @@ class RecordUnreadable(LedgerError):
 
 
 class NotEnoughAnswers(Unavailable, LedgerError):
-    """Too few bookies answered to determine how far an open ledger is confirmed. `answers` gives the reason for each
-    bookie that did not.
+    """Too few bookies answered to determine how far an open ledger is confirmed. `answers` maps each bookie that did
+    not answer to the reason.
 
     Nothing was changed. Bring the named bookies back and ask again, or recover the ledger.
     """
@@ -304,8 +305,8 @@ class MetadataUnavailable(Unavailable, Unconfirmed):
 
 
 class MetadataWentBack(MetadataUnavailable):
-    """The metadata store is an older copy of itself, or has lost data. Nothing confirmed is lost, but waiting does not
-    help: an operator has to restore newer metadata or accept this copy. Then open the ledger or log again."""
+    """The metadata store went back to an older copy of itself, or has lost data. Nothing confirmed is lost, but waiting
+    does not help: an operator has to restore newer metadata or accept this copy. Then open the ledger or log again."""
 
 
 class NoSuchLog(NotFound, LedgerError):

@@ -28,8 +28,8 @@ BLOCKS_AHEAD = 4
 """Number of blocks that are fetched ahead of the block in use."""
 
 CACHE_BYTES_MAX = 64 * 1024 * 1024
-"""Size limit of a client's block cache for all ledgers that it reads from object stores, not counting the block in use.
-"""
+"""Size limit of a client's block cache, which holds blocks of all ledgers that the client reads from object stores. The
+block in use does not count."""
 
 INDEXES_MAX = 1000
 """Maximum number of indexes that a client caches."""
@@ -100,7 +100,7 @@ class ColdReader:
                 next_entry = page.last_entry + 1
                 yield page
                 if next_entry != min(last_entry + 1, ahead[0][0] if ahead else coming):
-                    # An entry of this block is invalid: the next page begins with it, and raises the error.
+                    # An entry of this block is invalid: the next iteration begins with it, and raises the error.
                     coming = next_entry
                     await end_tasks([task for _, task in ahead])
                     ahead.clear()
@@ -108,13 +108,13 @@ class ColdReader:
             await end_tasks([task for _, task in ahead])
 
     async def page(self, first_entry: int, last_entry: int, bytes_max: int) -> Columns:
-        """Returns at least one verified entry, starting with `first_entry`, and about `bytes_max` in total. Raises the
-        errors of `pages`."""
+        """Returns verified entries, starting with `first_entry`: at least one, and about `bytes_max` bytes in total.
+        Raises the errors of `pages`."""
         block = await self._block(first_entry)
         return self._verified(block.between(first_entry, last_entry).start_of(bytes_max), first_entry)
 
     async def blocks(self) -> list[Holding]:
-        """Returns the entries and stored bytes of every block. Raises EntryUnreadable."""
+        """Returns the range of entries and the stored size of every block. Raises EntryUnreadable."""
         found: list[Holding] = []
         for part, first_entry in enumerate(self._copy.part_starts):
             with self._translate_errors(first_entry):

@@ -34,7 +34,7 @@ _FOOTER = struct.Struct("<QIII8s")
 FOOTER_BYTES = _FOOTER.size
 
 WORTH_IT = 0.9
-"""A block is stored compressed if its compressed size is at most this fraction of its size."""
+"""A block is stored compressed if its compressed size is at most this fraction of its uncompressed size."""
 
 ZSTD_LEVEL = 1
 
@@ -43,7 +43,7 @@ SAMPLE_BYTES = 512 * 1024
 beginning of each page."""
 
 Pieces = Sequence[bytes | memoryview]
-"""A block in pieces, which are written one after the other: joining them would copy all entries."""
+"""The pieces of a block. They are written one after the other, because joining them would copy all entries."""
 
 
 def add_block(index: ColdIndex, pages: Sequence[Columns], block: Pieces, *, is_compressed: bool) -> None:
@@ -72,11 +72,13 @@ def index_bounds(footer: bytes | memoryview, size: int) -> tuple[int, int, int]:
         raise BadObject(f"it has only {size} bytes and no footer")
     start, length, crc, version, magic = _FOOTER.unpack(footer)
     if magic != MAGIC:
-        raise BadObject("it does not end like an object that holds a ledger")
+        raise BadObject("it does not end with the marker of an object that holds a ledger")
     if version != FORMAT_VERSION:
         raise BadObject(f"format version {version}; this program supports {FORMAT_VERSION}")
     if start + length + FOOTER_BYTES != size or length > INDEX_BYTES_MAX:
-        raise BadObject(f"its footer places an index of {length} bytes at byte {start} of {size}")
+        raise BadObject(
+            f"according to its footer, an index of {length} bytes begins at byte {start} of {size}"
+        )
     return start, start + length, crc
 
 

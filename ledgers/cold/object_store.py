@@ -118,8 +118,8 @@ class Objects:
 
     @asynccontextmanager
     async def writing(self, name: str) -> AsyncIterator[obstore.AsyncWritableFile]:
-        """Uploads an object, which exists and is durable once the block has ended; if the block raises, no object is
-        created. Sets no time limit."""
+        """Uploads an object. Once the `with` block has ended, the object exists and is durable; if the block raises, no
+        object is created. The upload has no time limit."""
         async with self._call(name, "written", is_bounded=False) as backend:
             upload = self._obstore.open_writer_async(
                 backend, name, buffer_size=BUFFER_BYTES, max_concurrency=UPLOADS_AT_ONCE_MAX
@@ -130,7 +130,7 @@ class Objects:
                 await in_daemon_thread("objects", partial(_sync, self._directory, self._directory / name))
 
     async def names(self) -> list[tuple[str, int]]:
-        """Lists all objects with their sizes. Sets no time limit."""
+        """Lists all objects with their sizes. The listing has no time limit."""
         async with self._call("", "listed", is_bounded=False) as backend:
             pages = self._obstore.list(backend)
             return [
@@ -208,7 +208,7 @@ def _obstore() -> Any:
 
 
 def _options() -> dict[str, Any]:
-    """Returns the settings from the file that BOOKLEDGER_COLD_OPTIONS specifies, which are used in addition to the
+    """Returns the settings from the file that BOOKLEDGER_COLD_OPTIONS specifies. They are used in addition to the
     environment."""
     path = os.environ.get(OPTIONS_FILE)
     if not path:
@@ -232,7 +232,7 @@ def _remove(directory: Path) -> None:
 
 
 def _sync(directory: Path, path: Path) -> None:
-    """Syncs a file, and every parent directory whose own entry may be new."""
+    """Syncs a file and its parent directories up to `directory`, because any of them may be new."""
     for one in (path, *path.parents):
         descriptor = os.open(one, os.O_RDONLY)
         try:

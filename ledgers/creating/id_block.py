@@ -37,7 +37,7 @@ class IdBlock:
             is_old = now - self._taken_at > BLOCK_SECONDS_MAX
             if is_old or not self._ids:
                 size = 1 if is_old else min(BLOCK_IDS_MAX, self._size * 2)
-                self._ids.clear()  # the old ids must not be used if the next call finds a hold
+                self._ids.clear()  # the old ids must not be used if the cluster turns out to be on hold
                 self._ids.extend(await self._taken(size))
                 self._size, self._taken_at = size, now
             return self._ids.popleft()

@@ -15,14 +15,14 @@ KNOWN_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A listing of bookies. `is_fresh`: listed just now, for this caller."""
+    """A listing of bookies. `is_fresh`: whether it was made just now, for this caller."""
 
     bookies: list[Registration]
     is_fresh: bool
 
 
 class KnownBookies:
-    """The cached listing of one client. Both methods raise MetadataError."""
+    """One client's cached listing of bookies. Both methods raise MetadataError."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

@@ -30,10 +30,10 @@ class NewLedger:
 
     The write quorum defaults to the ensemble size, the ack quorum to a majority of the write quorum. With a `password`,
     bookies and clients accept writes and recoveries only from clients that know it; with HMAC_SHA256, the password also
-    signs every entry. With `deferred_sync`, an append returns once an ack quorum has the entry in its logs, from which
-    a power failure may still remove it; `force` makes appended entries durable, and only then are they confirmed. A
-    chosen `ledger_id` is never used again, not even after the ledger was deleted: bookies may still hold the old
-    entries. Raises ValueError for values that contradict each other, TypeError for values of the wrong type.
+    signs every entry. With `deferred_sync`, an append returns once the entry is in the logs of an ack quorum, although
+    a power failure may still remove it from them; `force` makes appended entries durable, and only then are they
+    confirmed. A chosen `ledger_id` is never used again, not even after the ledger was deleted: bookies may still hold
+    the old entries. Raises ValueError for values that contradict each other, TypeError for values of the wrong type.
     """
 
     ensemble_size: int = 3
@@ -65,12 +65,12 @@ class NewLedger:
         """Returns the given NewLedger, or one made from the arguments of `create_ledger`. Raises TypeError if both are
         given."""
         if new is not None and arguments:
-            raise TypeError(f"give a NewLedger, or {', '.join(arguments)}, but not both")
+            raise TypeError(f"pass a NewLedger or {', '.join(arguments)}, but not both")
         return new or cls(**arguments)
 
     @property
     def shape(self) -> Shape:
-        """The shape, with defaults filled in."""
+        """The ledger's shape, with defaults filled in."""
         writes = self.ensemble_size if self.write_quorum is None else self.write_quorum
         acks = writes // 2 + 1 if self.ack_quorum is None else self.ack_quorum
         return Shape(self.ensemble_size, writes, acks)
@@ -81,7 +81,7 @@ def _size_of(custom_metadata: Mapping[str, bytes]) -> int:
         raise TypeError(f"custom metadata must map names to bytes, not {custom_metadata!r:.80}")
     for name, value in custom_metadata.items():
         if not isinstance(name, str) or not isinstance(value, bytes):
-            raise TypeError(f"custom metadata must map names to bytes: {name!r}: {value!r:.80}")
+            raise TypeError(f"custom metadata must map names to bytes, but {name!r} maps to {value!r:.80}")
         if not name.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in name):
             raise ValueError(f"the name {name!r} is not valid UTF-8")
     return sum(len(name.encode()) + len(value) for name, value in custom_metadata.items())

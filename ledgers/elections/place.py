@@ -38,7 +38,7 @@ class Place:
 
     @classmethod
     async def take(cls, candidates: CandidateStore, name: str, lease_seconds: float) -> Place:
-        """Takes the last place in the queue. Raises MetadataError; in that case only a lease is left behind, which then
+        """Joins the queue at its end. Raises MetadataError; in that case, nothing is left behind except a lease, which
         expires."""
         key, value = candidates.entry(name, time.time_ns() // 1_000_000)
         what = f"the place of {name} for {candidates.led}"

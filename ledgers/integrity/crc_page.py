@@ -57,13 +57,13 @@ def _linked(columns: Columns, changes: Registers) -> npt.NDArray[np.uint8]:
     if lengths.min() >= REGISTER_BYTES:
         words[ends] ^= changes
     else:
-        np.bitwise_xor.at(words, ends, changes)  # one after the other, because some words overlap
+        np.bitwise_xor.at(words, ends, changes)  # one change at a time, because some words overlap
     return linked
 
 
 def _starts(entry_ids: bytes, seed: int) -> Registers:
-    """Returns the CRC over the seed and each id, computed from the seed's part and one part for each byte of an id that
-    may not be 0."""
+    """Returns the CRC over the seed and each id: the contribution of the seed, combined with that of each byte of the
+    id that may be nonzero."""
     ids = np.frombuffer(entry_ids, np.uint8).reshape(-1, ID_BYTES)
     starts = np.full(len(ids), crc32c(bytes(ID_BYTES), seed), np.uint32)
     largest = int(np.frombuffer(entry_ids, "<u8").max())

@@ -40,11 +40,12 @@ class Digester(Protocol):
     def width_bytes(self) -> int: ...
 
     def sign(self, first_entry: int, payloads: Sequence[bytes], head: bytes = b"") -> bytes:
-        """Returns the digests column of consecutive entries. The bytes of each entry begin with `head`."""
+        """Returns the digest column for consecutive entries. The bytes of each entry are `head` followed by its
+        payload."""
         ...
 
     def bad_entries(self, columns: Columns) -> list[int]:
-        """Returns the indexes of entries with a wrong digest; empty if all are right."""
+        """Returns the indexes of entries with a wrong digest; an empty list if all digests are right."""
         ...
 
     def sign_lac(self, last_entry: int, length_bytes: int) -> LacStatement: ...

@@ -94,9 +94,13 @@ def cipher_of(record: LedgerRecord, key: bytes | None) -> Cipher | None:
     if envelope is None:
         return None
     if key is None:
-        raise BadEncryptionKey(record.ledger_id, f"no key was given: set {KEY_FILE_VARIABLE} to its file")
+        raise BadEncryptionKey(
+            record.ledger_id, f"no key was given: set {KEY_FILE_VARIABLE} to the path of the key file"
+        )
     if envelope[:1] != bytes([VERSION]) or len(envelope) != 1 + SALT_BYTES + CHECK_BYTES:
-        raise BadEncryptionKey(record.ledger_id, "by a newer version or another program, which can read them")
+        raise BadEncryptionKey(
+            record.ledger_id, "a newer version or another program encrypted them: use it to read them"
+        )
     salt, check = envelope[1 : 1 + SALT_BYTES], envelope[1 + SALT_BYTES :]
     if not hmac.compare_digest(check, _derived(key, salt, b"check", CHECK_BYTES)):
         raise BadEncryptionKey(record.ledger_id, "the given key is not the ledger's key")

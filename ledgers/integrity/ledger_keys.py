@@ -42,7 +42,8 @@ class LedgerKey:
         return self._private.public_key().public_bytes_raw() if self._private else b""
 
     def credential(self, purpose: Purpose, incarnation: str, nonce: bytes = b"") -> Credential:
-        """Signs a credential for requests to the bookie with this incarnation on the append stream with this nonce."""
+        """Signs a credential for requests to one bookie on one append stream, given the bookie's incarnation and the
+        stream's nonce."""
         if self._private is None:
             return NO_CREDENTIAL
         proof = self._private.sign(statement(purpose, self._ledger_id, incarnation, nonce))

@@ -3,7 +3,7 @@
     password, salt ── scrypt ── secret ── the ledger's keys (`ledger_keys`)
 
 Each guess takes about a fifth of a second on one core, and 32 MiB of memory. The first use of a password and salt in a
-process takes just as much; it runs in a separate thread. The result is cached, and a process uses one salt for all its
+process costs just as much; it runs in a separate thread. The result is cached, and a process uses one salt for all its
 new ledgers.
 """
 
@@ -56,8 +56,8 @@ class Stretching:
     """Stretches passwords in a thread, one at a time per client, because memory is limited and many ledgers share one
     salt.
 
-    It has its own threads, because all of the application's threads may be waiting for the result. They are daemon
-    threads, so they do not delay exit.
+    It uses threads of its own, because all of the application's threads may be waiting for the result. These are daemon
+    threads, so they do not delay the exit of the process.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Stretching:
         if work is None:
             work = self._under_way[name] = asyncio.create_task(self._stretch(password, salt))
             work.add_done_callback(lambda _: self._under_way.pop(name))
-        return await asyncio.shield(work)  # other callers may be waiting for it, too
+        return await asyncio.shield(work)  # other callers may be waiting for the same result
 
     async def _stretch(self, password: bytes, salt: bytes) -> bytes:
         async with self._one:

@@ -36,8 +36,8 @@ class Cleaning:
             self._tasks.start(self._clean(chain, who))
 
     async def close(self) -> None:
-        """Stops all clean-ups. Ledgers of truncated segments that remain are deleted by the next truncation or
-        take-over of their log."""
+        """Stops all clean-ups. Remaining ledgers of truncated segments are deleted by the next truncation or take-over
+        of their log."""
         await self._tasks.close()
 
     async def _clean(self, chain: LogChain, who: str) -> None:

@@ -67,7 +67,7 @@ class NoSuchPosition(OutOfRange, LedgerError, ValueError):
 
 
 class NoSuchLogSet(NotFound, LedgerError):
-    """There is no set of logs with this name. To create it, specify a number of logs."""
+    """There is no set of logs with this name. To create it, specify how many logs it is to have."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no set of logs {name!r}: specify a number of logs to create it")
@@ -126,7 +126,7 @@ class OutOfOrderSequence(LedgerError):
 
 
 class SequenceTooOld(LedgerError):
-    """The producer has a record of a later sequence in the log, but the log remembers no record of this sequence;
+    """The log has a record with a later sequence from this producer, but remembers no record with this sequence;
     nothing was appended.
 
     Either the producer skipped this sequence, or it appended the record so long ago that the log no longer remembers

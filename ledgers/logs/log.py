@@ -126,14 +126,15 @@ class Log:
         there.
 
         For any one client, this position never goes back, and it covers every record that the client has appended or
-        read. It covers records of other clients that the bookies know to be confirmed. Records that a writer confirmed
-        just before it died are included only after the next take-over (rule L4).
+        read. It also covers the records of other clients that the bookies know to be confirmed. Records that a writer
+        confirmed just before it died are included only after the next take-over (rule L4).
         """
         self._cluster.check_process()
         return await self._reader.end()
 
     async def read(self, start: int | None = None, stop: int | None = None) -> AsyncGenerator[Record, None]:
-        """Yields the confirmed records from `start` to before `stop`; by default from the oldest one to `end()`.
+        """Yields the confirmed records from `start` up to, but not including, `stop`; by default from the oldest one to
+        `end()`.
 
         Raises LogTruncated if `start` was truncated, NoSuchPosition beyond the end, and ValueError if `stop` is before
         `start`. If no replica has a record, yields all records before that one, then raises EntryUnreadable or
@@ -147,7 +148,8 @@ class Log:
     async def batches(
         self, start: int | None = None, stop: int | None = None
     ) -> AsyncGenerator[RecordBatch, None]:
-        """Yields the confirmed records from `start` to before `stop` in columns, a page at a time, for bulk work.
+        """Yields the confirmed records from `start` up to, but not including, `stop`, in columns, a page at a time, for
+        bulk work.
 
         By default reads from the oldest record to `end()`. Raises LogTruncated if `start` was truncated, NoSuchPosition
         beyond the end, and ValueError if `stop` is before `start`. If no replica has a record, yields all records
@@ -167,9 +169,9 @@ class Log:
         """Yields records from `start` on as they are confirmed, across new segments and fail-overs of the writer.
 
         Ends when no new record has arrived for `timeout` seconds; with a `timeout` of 0, checks once and does not wait.
-        Raises LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch, each after it
-        has yielded all earlier records; a new `tail` may continue there. Raises NoSuchPosition for a `start` beyond the
-        end, after a second at most.
+        Raises LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch, in each case
+        after yielding all earlier records; a new `tail` may continue from that point. Raises NoSuchPosition for a
+        `start` beyond the end, after a second at most.
         """
         async with aclosing(self.tail_batches(start, timeout=timeout)) as batches:
             async for batch in batches:
@@ -182,9 +184,9 @@ class Log:
         """Yields records from `start` on as they are confirmed, in columns, a page at a time.
 
         Ends when no new record has arrived for `timeout` seconds; with a `timeout` of 0, checks once and does not wait.
-        Raises LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch, each after it
-        has yielded all earlier records; a new `tail_batches` may continue there. Raises NoSuchPosition for a `start`
-        beyond the end, after a second at most. `tail` yields the same records one by one.
+        Raises LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch, in each case
+        after yielding all earlier records; a new `tail_batches` may continue from that point. Raises NoSuchPosition for
+        a `start` beyond the end, after a second at most. `tail` yields the same records one by one.
         """
         check_int("a position", 0 if start is None else start)
         if start is not None:
@@ -282,7 +284,7 @@ class Log:
     def consume(
         self, name: str, *, start: Where = "beginning", **options: Unpack[ConsumeOptions]
     ) -> AsyncGenerator[Record, None]:
-        """Yields records from the cursor's position on, each at least once, and commits the used ones.
+        """Yields records from the cursor's position on, each at least once, and commits the used records.
 
         Only one consumer holds a cursor at a time, by a lease; other consumers wait, and take over at the committed
         position. A record counts as used when the caller asks for the next one. If the cursor does not exist, it is
@@ -291,12 +293,12 @@ class Log:
 
         Options: `timeout` ends the iteration when no new record has arrived for this many seconds; without it, the
         iteration never ends. `commit_seconds` is the interval between commits, 1 by default; `commits_at_close=False`
-        omits the last commit. `lease_seconds` is how long the cursor of a dead consumer stays without a consumer, 10 by
-        default. `poll_seconds_max` is how long the caller may spend on one record, 300 by default, None for no limit: a
-        consumer that exceeds the limit loses the cursor, and queues up again when it asks for its next record.
-        `on_truncated` determines what happens if records at the cursor's position were truncated: "raise" LogTruncated
-        (the default), or continue at the "oldest" remaining record. `consumer` is a human-readable label, by default
-        host and process.
+        omits the last commit. `lease_seconds` is how long a cursor remains without a consumer after its consumer has
+        died, 10 by default. `poll_seconds_max` is how long the caller may spend on one record, 300 by default, None for
+        no limit: a consumer that exceeds the limit loses the cursor, and queues up again when it asks for its next
+        record. `on_truncated` determines what happens if records at the cursor's position were truncated: "raise"
+        LogTruncated (the default), or continue at the "oldest" remaining record. `consumer` is a human-readable label,
+        by default host and process.
 
         Raises the errors of `tail`. After LogTruncated, the cursor stays before the oldest record until a seek moves
         it.
@@ -373,7 +375,7 @@ class Log:
     # --- deleting records -----------------------------------------------------------------------------
 
     async def truncate(self, before: int) -> None:
-        """Deletes all records before this position. Segments that hold no other records are deleted in the background.
+        """Deletes all records before this position. Segments that hold only such records are deleted in the background.
 
         Truncating to a position that was already truncated is not an error. Raises LogHeld, Unauthorized, NotAllowed,
         and NoSuchPosition beyond the end.

@@ -1,5 +1,5 @@
-"""Access to logs: determines who may change a log, by the certificate's role and owner and by the password of its
-segments."""
+"""Access to logs: determines who may change a log, based on the role and owner in the client's certificate, and on the
+password of the log's segments."""
 
 from __future__ import annotations
 

@@ -87,8 +87,8 @@ class LogCalls:
         return found
 
     async def settle(self, model: LogRecord, member: SetMember, password: bytes) -> None:
-        """Creates a log of a set, or applies the set's settings to it. Raises LogExists if a log outside the set has
-        its name."""
+        """Creates a log of a set, or applies the set's settings to it. Raises LogExists if a log outside the set
+        already has the name."""
         name = log_name(model.name, member.number)
         found = await self.check_name(name, member.log_set)
         if found is None:
@@ -245,8 +245,8 @@ class LogCalls:
                 await self._delete_fork(found, ledgers)
 
     async def _all_forks(self, of: LogRecord) -> Sequence[VersionedLog]:
-        """Returns the forks of the log, and the forks of each log whose ledgers it uses: a fork of the log can share
-        ledgers only with these."""
+        """Returns the forks of the log, and the forks of each log whose ledgers this log uses: a fork of this log can
+        use only ledgers of this log and of those logs."""
         with metadata_errors():
             makers = [await self._logs.read(one.identity) for one in of.makers]
             logs = [of, *(one.record for one in makers if one is not None)]
@@ -297,7 +297,7 @@ class LogCalls:
             raise NotAllowed(why)
 
     def _why_not(self, record: LogRecord) -> str:
-        """Returns the reason why the client may not use the log; empty if it may."""
+        """Returns the reason why the client may not use the log; an empty string if the client may use it."""
         owner = self._cluster.owner
         if is_of(record.owner.encode(), owner):
             return ""

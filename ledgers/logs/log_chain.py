@@ -89,7 +89,7 @@ async def dropped_by_rivals_only(chain: LogChain, epoch: int) -> AsyncIterator[N
 
 def last_ended(segment: Segment) -> Transition:
     """Returns a transition that ends the writer's last segment. If the segment is no longer in the chain, an earlier
-    change whose answer was lost has ended it, and it has been truncated since."""
+    change, whose answer was lost, ended the segment, and the segment has since been truncated."""
 
     def ended(record: LogRecord) -> LogRecord:
         is_there = record.last is not None and record.last.ledger_id == segment.ledger_id
@@ -109,13 +109,15 @@ class Ended(NamedTuple):
 
 
 def joined(tail: Ended, begun: int | None, epoch: int) -> Transition:
-    """Returns a transition that ends the last segment and, if `begun` is given, begins the next one in that ledger."""
+    """Returns a transition that ends the last segment and, if `begun` is given, begins the next segment in the ledger
+    with that id."""
 
     def join(record: LogRecord) -> LogRecord:
         last = record.last
         if begun is not None and last is not None and last.ledger_id == begun:
             return record  # an earlier attempt succeeded, but its answer was lost
-        next_us = record.time_us  # used if the tail was recovered or is no longer in the record
+        # replaced below, unless the tail was recovered or is no longer in the record
+        next_us = record.time_us
         if last is not None and last.ledger_id == tail.ledger_id and not last.is_ended:
             record = record.ended(last.ended(tail.end_position, tail.ended_us, tail.length_bytes))
             next_us = tail.next_us

@@ -71,7 +71,8 @@ async def test_recovery_and_deletion_need_no_key_and_reading_does(tmp_path: Path
             recovered = await other.open_ledger(writer.ledger_id)
             assert recovered.is_closed and recovered.last_add_confirmed == 0
             with pytest.raises(
-                BadEncryptionKey, match="no key was given: set BOOKLEDGER_KEY_FILE to its file"
+                BadEncryptionKey,
+                match="no key was given: set BOOKLEDGER_KEY_FILE to the path of the key file",
             ):
                 await recovered.read_entry(0)
         async with LedgerClient(cluster.uri, config=replace(QUICK, encryption_key=OTHER)) as other:

@@ -47,7 +47,7 @@ def test_an_advanced_and_a_reserved_ledger_are_created_with_the_arguments_of_any
             assert (writer.record.shape.ack_quorum, writer.record.custom_metadata["name"]) == (3, b"x")
         reserved = client.describe_ledger(client.reserve_ledger(ledger_id=4711, ensemble_size=2))
         assert (reserved.ledger_id, reserved.shape.ensemble_size) == (4711, 2)
-        with pytest.raises(TypeError, match="give a NewLedger, or ack_quorum, but not both"):
+        with pytest.raises(TypeError, match="pass a NewLedger or ack_quorum, but not both"):
             client.create_ledger_adv(NewLedger(), ack_quorum=3)
 
 

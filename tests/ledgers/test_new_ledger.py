@@ -19,8 +19,11 @@ from ledgers import DigestType, NewLedger
         ({"password": None}, "a password must be bytes, not NoneType"),
         ({"digest": None}, "the digest must be a DigestType, not None"),
         ({"digest": "crc32c"}, "the digest must be a DigestType, not 'crc32c'"),
-        ({"custom_metadata": {"owner": "ada"}}, "custom metadata must map names to bytes: 'owner': 'ada'"),
-        ({"custom_metadata": {1: b"x"}}, "custom metadata must map names to bytes: 1: b'x'"),
+        (
+            {"custom_metadata": {"owner": "ada"}},
+            "custom metadata must map names to bytes, but 'owner' maps to 'ada'",
+        ),
+        ({"custom_metadata": {1: b"x"}}, "custom metadata must map names to bytes, but 1 maps to b'x'"),
         ({"custom_metadata": ["owner"]}, r"custom metadata must map names to bytes, not \['owner'\]"),
     ],
 )
@@ -51,5 +54,5 @@ def test_a_new_ledger_is_given_whole_or_by_the_arguments_of_create_ledger() -> N
     assert NewLedger.of(None, {}) == NewLedger()
     assert NewLedger.of(None, {"ack_quorum": 3, "custom_metadata": {}}) == NewLedger(ack_quorum=3)
     assert NewLedger.of(NewLedger(ack_quorum=3), {}) == NewLedger(ack_quorum=3)
-    with pytest.raises(TypeError, match="give a NewLedger, or ack_quorum, password, but not both"):
+    with pytest.raises(TypeError, match="pass a NewLedger or ack_quorum, password, but not both"):
         NewLedger.of(NewLedger(), {"ack_quorum": 3, "password": b"x"})

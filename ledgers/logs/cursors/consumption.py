@@ -1,4 +1,4 @@
-"""Reads a log with at-least-once delivery, from a cursor that one consumer holds at a time."""
+"""Reads a log with at-least-once delivery, from a cursor that only one consumer holds at a time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CommonOptions(TypedDict, total=False):
     commit_seconds: float
     """Interval, in seconds, at which used records are committed; 1 by default."""
     lease_seconds: float
-    """How long, in seconds, the cursor of a dead consumer stays without a consumer; 10 by default."""
+    """How long, in seconds, a cursor remains without a consumer after its consumer has died; 10 by default."""
     poll_seconds_max: float | None
     """How long, in seconds, the application may spend on one record; 300 by default, None for no limit. A consumer that
     exceeds the limit loses its cursors to other consumers, and queues up again when it asks for its next record."""
@@ -112,7 +112,7 @@ class Consumption:
                         self.cursor.start_writing()
 
     async def batches(self) -> AsyncGenerator[RecordBatch, None]:
-        """Yields records from the cursor's position on while this consumer holds the cursor; the caller notes used
+        """While this consumer holds the cursor, yields records from the cursor's position on; the caller notes used
         records with `cursor.note`.
 
         Ends when no new record has arrived within the timeout.
@@ -220,4 +220,4 @@ class Consumption:
             try:
                 await cursor.close()
             except (CursorMoved, CursorTakenOver) as error:
-                log.info("the last records of consumer %s will be used again: %s", self._consumer, error)
+                log.info("the last records of consumer %s will be delivered again: %s", self._consumer, error)

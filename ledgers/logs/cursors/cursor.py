@@ -96,9 +96,9 @@ class Cursor:
         afterwards, or by `flush`.
 
         A position before the last commit has no effect. A position beyond the log's end is refused: the next `flush` or
-        `close` raises NoSuchPosition for it once, but other commits are still written. Raises the error if an earlier
-        commit could not be written: CursorMoved, NoSuchCursor, CursorTakenOver or MetadataWentBack. Raises CursorClosed
-        once the cursor is closed.
+        `close` raises NoSuchPosition for it once, but other commits are still written. If an earlier commit could not
+        be written, raises the error that prevented it: CursorMoved, NoSuchCursor, CursorTakenOver or MetadataWentBack.
+        Raises CursorClosed once the cursor is closed.
         """
         check_int("a position", position)
         self.check_usable()
@@ -115,7 +115,7 @@ class Cursor:
             raise refused
 
     async def _write(self) -> None:
-        """Writes the furthest commit that is within the log; sets aside any commit beyond the log's end."""
+        """Writes the furthest commit that is within the log; refuses any commit beyond the log's end."""
         doubted = set(self._doubted)
         refused = await self._judged(doubted)
         end = self._log.known_end
@@ -131,7 +131,8 @@ class Cursor:
         self._doubted.difference_update(doubted)
 
     async def _judged(self, doubted: set[int]) -> NoSuchPosition | None:
-        """Checks how far the log reaches; returns the error for commits beyond its end."""
+        """Checks how far the log reaches; returns an error if any of these commits is beyond the log's end, None
+        otherwise."""
         try:
             if doubted:
                 await self._log.check_reaches(max(doubted))

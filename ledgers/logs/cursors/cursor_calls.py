@@ -1,4 +1,4 @@
-"""Opens, lists and deletes the cursors of a log, and keeps the record of an open one."""
+"""Opens, lists and deletes the cursors of a log, and keeps the record of each open cursor."""
 
 from __future__ import annotations
 

@@ -43,12 +43,13 @@ async def _oldest(log: ReadableLog, position: int) -> tuple[int, int]:
     async with aclosing(log.batches(position, position + 1)) as batches:
         async for batch in batches:
             return batch.times[0], HEAD_BYTES + len(batch.keys[0] or b"") + len(batch.payloads[0])
-    raise AssertionError("a position before the end has a record")
+    raise AssertionError("every position before the end has a record")
 
 
 async def _bytes(log: ReadableLog, position: int, end: int, record_bytes: float) -> int:
-    """Returns the approximate size of the records from `position` to before `end`. Uses the recorded lengths of ended
-    segments; assumes that the records of the open segment have the same average size as earlier ones."""
+    """Returns the approximate size of the records from `position` up to, but not including, `end`. Uses the recorded
+    lengths of ended segments; assumes that the records of the open segment have the same average size as earlier ones.
+    """
     total = 0.0
     async for segment in log.segments(position):
         records = min(segment.end_position or end, end) - max(segment.first_position, position)

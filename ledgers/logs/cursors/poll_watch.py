@@ -7,8 +7,8 @@ import asyncio
 from .cursor import Cursor
 
 POLL_SECONDS_MAX = 300.0
-"""The default limit on the time for which an application may use one record; the same as that of Kafka's
-max.poll.interval.ms."""
+"""Default limit on how long an application may use one record; the same as the default of Kafka's max.poll.interval.ms.
+"""
 
 LOOKS = 10
 """The number of checks within the limit; the limit is therefore exceeded by a tenth at most."""

@@ -63,5 +63,5 @@ async def position_of(log: ReadableLog, where: Where) -> int:
                 raise LogTruncated(log.name, where, first)
             return where
         case str():
-            raise ValueError(f"give a position, a time, 'beginning' or 'end', not {where!r}")
+            raise ValueError(f"pass a position, a time, 'beginning' or 'end', not {where!r}")
     raise wrong_type("a place in a log", "a position, a datetime, 'beginning' or 'end'", where)

@@ -119,7 +119,7 @@ class Restoring:
         return record.epoch
 
     async def _name_former(self) -> None:
-        """Makes the former log's new name refer to the log before the log takes that name."""
+        """Makes the former log's new name refer to the log even before the log is renamed."""
         former = self._plan.former
         await self._chain.change(lambda record: check_not_restored(record).to_be_named(former))
         with metadata_errors():
