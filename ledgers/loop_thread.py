@@ -34,7 +34,7 @@ SIGNAL_SECONDS_MAX = 0.5
 interrupt that wait."""
 
 LastWork = Callable[[], Coroutine[Any, Any, None]]
-"""The final work on the loop before its thread ends."""
+"""The last work that runs on the loop before the loop's thread ends."""
 
 
 _unused_loops: list[asyncio.AbstractEventLoop] = []
@@ -277,7 +277,7 @@ def _close_at_exit() -> None:
         thread.close(thread._last_work)
 
 
-# By the time `atexit` runs, thread pools accept no more work, but the metadata store may need one.
+# By the time `atexit` runs, thread pools accept no more work, but the metadata store may still need one.
 getattr(threading, "_register_atexit", atexit.register)(_close_at_exit)
 
 
@@ -332,7 +332,7 @@ def _close_unstarted(work: Coroutine[Any, Any, Any]) -> None:
 
 
 class PageSource(Generic[T]):
-    """An async generator read one page at a time, and closed on the loop's thread."""
+    """An async generator that is read one page at a time and closed on the loop's thread."""
 
     def __init__(self, pages: AsyncGenerator[T, None]) -> None:
         self._pages = pages
@@ -363,7 +363,7 @@ def iterate(thread: LoopThread, pages: AsyncGenerator[T, None]) -> Generator[T, 
 
 
 async def in_pages(items: AsyncIterator[T], page_items: int) -> AsyncGenerator[list[T], None]:
-    """Groups items into pages of `page_items`; yields those before a LedgerError, then raises it."""
+    """Groups items into pages of `page_items`. On a LedgerError, yields the items before it, then raises it."""
     page: list[T] = []
     try:
         async for item in items:

@@ -33,7 +33,7 @@ LATE_SECONDS = 60.0
 
 
 class RecordWatch:
-    """One reader's watch on the log's record. It begins with the first wait; its owner closes it."""
+    """One reader's watch on the log's record. Watching begins with the first wait; the reader closes the watch."""
 
     def __init__(self, chain: LogChain) -> None:
         self._chain = chain
@@ -91,7 +91,8 @@ class LogSegmentReader:
 
     def __init__(self, segment: Segment, reader: ReadHandle, known_end: int) -> None:
         """`known_end`: the log's end, as known before the ledger's record was read. If that record shows an open
-        ledger, nothing in a later segment was confirmed before (rule L2), so `known_end` is not past this segment."""
+        ledger, nothing in a later segment had been confirmed by then (rule L2), so `known_end` is not past this
+        segment."""
         self.segment = segment
         self._reader = reader
         # A fork shares a ledger up to a confirmed position; the ledger may continue past that position, and may still
@@ -110,7 +111,8 @@ class LogSegmentReader:
         return self.segment.is_ended or self._reader.is_closed
 
     async def batches(self, start: int, stop: int) -> AsyncGenerator[RecordBatch, None]:
-        """Yields the records from `start` to before `stop`, or to the segment's end."""
+        """Yields the records from `start` up to but not including `stop`, or to the segment's end if that is
+        earlier."""
         last = min(stop, self.end) - 1
         async with aclosing(self._reader.pages(self._entry(start), self._entry(last))) as pages:
             async for columns in pages:
@@ -129,7 +131,7 @@ class LogSegmentReader:
                 yield decode(columns, segment_start=self.segment.first_position)
 
     async def position_at(self, time_us: int, first_position: int) -> int:
-        """Returns the position of the first record, from `first_position` on, that has this time or a later one; the
+        """Returns the position of the first record, from `first_position` on, that has this time or a later one, or the
         segment's end if there is none."""
         low, high = max(self.segment.first_position, first_position), self.end
         while low < high:
@@ -145,7 +147,8 @@ class LogSegmentReader:
 
 
 LOOKS_MAX = 20
-"""How many times a reader tries to open a segment that is truncated, or dropped as empty, while being opened."""
+"""Maximum number of attempts to open a segment; another attempt is made only if the segment was truncated, or dropped
+as empty, while being opened."""
 
 
 class LogReader:
@@ -175,7 +178,7 @@ class LogReader:
         """
         if position > self._known.position:
             await self.end()
-        # If the record states the end, no writer has confirmed more.
+        # If the record states the end, no writer has confirmed anything past it.
         may_grow = self._chain.record.end_position is None
         if position > self._known.position and may_grow:
             try:
@@ -194,7 +197,8 @@ class LogReader:
         return NoSuchPosition(self._chain.record.name, position, self._known.position)
 
     async def batches(self, start: int | None, stop: int | None) -> AsyncGenerator[RecordBatch, None]:
-        """Yields the confirmed records from `start` to before `stop`; by default from the oldest one to the end."""
+        """Yields the confirmed records from `start` up to but not including `stop`; by default from the oldest one to
+        the end."""
         record = await self._chain.refresh()
         position = record.first_position if start is None else start
         self._check_left(position)
@@ -254,8 +258,8 @@ class LogReader:
             await watch.close()
 
     async def position_at(self, time_us: int) -> int:
-        """Returns the position of the first record that was appended at this time or later; the log's end if there is
-        none."""
+        """Returns the position of the first record that was appended at this time or later, or the log's end if there
+        is none."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
             segment = await segment_at_time(self._chain, time_us)
@@ -341,7 +345,7 @@ class _Patience:
         self.begin()
 
     def begin(self) -> None:
-        """Restarts the time limit, because there were new records."""
+        """Restarts the time limit, because new records have arrived."""
         self._until = asyncio.get_running_loop().time() + self._seconds
 
     @property

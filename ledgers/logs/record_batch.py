@@ -138,7 +138,7 @@ class EncodedRecords(NamedTuple):
         return [head + rest for rest in self.rests]
 
     def cut(self, start: int, stop: int) -> EncodedRecords:
-        """Returns the records with the indexes from `start` to before `stop`."""
+        """Returns the records with indexes from `start` up to but not including `stop`."""
         return EncodedRecords(self.head, self.rests[start:stop])
 
     @property
@@ -216,7 +216,7 @@ class RecordBatch:
         return len(self.positions)
 
     def cut(self, start: int, stop: int) -> RecordBatch:
-        """Returns the records with the indexes from `start` to before `stop`."""
+        """Returns the records with indexes from `start` up to but not including `stop`."""
         return RecordBatch(*[column[start:stop] for column in _columns_of(self)])
 
     def records(self) -> list[Record]:
@@ -238,7 +238,7 @@ def decode(columns: Columns, *, segment_start: int) -> RecordBatch:
         return _decoded(columns, [segment_start + entry_id for entry_id in columns.ids])
     except RecordUnreadable as error:
         before = columns.between(0, error.position - segment_start - 1)
-        decode(before, segment_start=segment_start)  # raises if a later check fails for an earlier entry
+        decode(before, segment_start=segment_start)  # raises if an earlier entry is unreadable too
         raise
 
 
@@ -294,7 +294,7 @@ class _Cursor:
     def take(self, size: int) -> bytes:
         begin, self._at = self._at, self._at + size
         if self._at > len(self._content):
-            raise self._damaged("a field extends past its end")
+            raise self._damaged("a field extends past the end of the record")
         return self._content[begin : self._at]
 
     def rest(self) -> bytes:
@@ -319,7 +319,7 @@ class _Cursor:
         except UnicodeDecodeError:
             raise self._damaged(f"the name of {of} is not UTF-8") from None
         if not name:
-            raise self._damaged(f"{of} without a name")
+            raise self._damaged(f"{of} has no name")
         return name
 
     def _damaged(self, why: str) -> RecordUnreadable:

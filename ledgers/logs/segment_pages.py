@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 
 
 async def turn_full_pages(chain: LogChain) -> None:
-    """Moves segments from the log's record to pages if the record has many. If that fails, the next writer or the next
-    segment roll tries again."""
+    """Moves segments from the log's record to pages if the record holds many. If that fails, the next writer or the
+    next segment roll tries again."""
     while page := chain.record.full_page():
         try:
             await turn_page(chain, page)
@@ -39,7 +39,7 @@ async def turn_page(chain: LogChain, page: tuple[Segment, ...]) -> None:
 
 
 async def segment_at(chain: LogChain, position: int) -> Segment | None:
-    """Returns the segment that holds a position, with at most one look-up; None if no segment holds it (yet)."""
+    """Returns the segment that holds a position, or None if no segment holds it (yet). Needs at most one look-up."""
     record = chain.record
     if position >= record.paged_through:
         return record.segment_of(position)
@@ -49,8 +49,9 @@ async def segment_at(chain: LogChain, position: int) -> Segment | None:
 
 
 async def segment_at_time(chain: LogChain, time_us: int) -> Segment | None:
-    """Returns the first remaining segment that has records of this time or later, with at most three look-ups; the last
-    segment if that is open. Returns None if all records are older."""
+    """Returns the first remaining segment that has records of this time or later. If no ended segment has any, returns
+    the last segment if it is open; otherwise returns None, because all records are older. Needs at most three
+    look-ups."""
     record = chain.record
     page = None
     if time_us <= record.paged_us:
@@ -60,7 +61,7 @@ async def segment_at_time(chain: LogChain, time_us: int) -> Segment | None:
     found = next((s for s in segments if _is_left(s, record) and s.ended_us >= time_us), None)
     if found is not None:
         return found
-    if page is not None:  # all records of this time in the page were truncated
+    if page is not None:  # the page's records of this time were all truncated
         return await segment_at(chain, record.first_position)
     return record.last if record.end_position is None else None
 

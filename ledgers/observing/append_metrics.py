@@ -87,7 +87,7 @@ class WriterMetrics:
 
 
 class AppendMetrics(Collector):
-    """Adds up the writers of all clients with the same registry. May be used from several threads."""
+    """Adds up the counts of the writers of all clients with the same registry. May be used from several threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.failed = ErrorCounters(registry, APPEND_FAILED, APPEND_ERRORS)
@@ -97,7 +97,7 @@ class AppendMetrics(Collector):
         registry.register(self)
 
     def begins(self, writer: WriterMetrics) -> None:
-        """Includes a writer until it has ended."""
+        """Includes a writer in the metrics until it has ended."""
         with self._one_at_a_time:
             self._writers.add(writer)
 

@@ -66,7 +66,7 @@ class _TracedBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """Batches sent on one lane: all that are not yet acknowledged, and those that are not yet in a frame."""
+    """The batches of one lane that are not yet acknowledged, and those that are not yet in a frame."""
 
     bookie: BookieRef
     unacked: deque[_TracedBatch]
@@ -142,7 +142,7 @@ class WriterTraces:
         self.lanes = LaneTraces(traces, ledger_id, self._context_of)
 
     def begins(self) -> None:
-        """Makes the context of the next batch's first append the parent of that batch."""
+        """Makes the current context, which is that of the next batch's first append, the parent of that batch."""
         self._asked_by = get_current()
 
     def taken(self, columns: Columns) -> None:

@@ -39,7 +39,7 @@ async def _copied(objects: Objects, key: str, parts: dict[str, int]) -> LedgerRe
     copy = ColdCopy(objects.url, key)
     names = [str(part) for part in range(len(parts))]
     if parts.keys() != set(names):
-        raise BadObject(f"it has the parts {sorted(parts)} instead of the first {len(names)} parts")
+        raise BadObject(f"it has the parts {sorted(parts)}, which are not the first {len(names)} parts")
     indexes = [await fetch_index(objects, copy.name_of(part)) for part in range(len(parts))]
     record = indexes[0].ledger
     _check_complete(record, indexes)

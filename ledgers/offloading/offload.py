@@ -98,7 +98,7 @@ async def offload(
 
 
 async def _begin(cluster: Cluster, ledger_id: int, begun: ColdCopy) -> None:
-    """Adds the new copy to the record. Replaces an unfinished copy that is too old to be still uploading."""
+    """Adds the new copy to the record. Replaces an unfinished copy that is too old to still be uploading."""
     before = (await found_of(cluster, ledger_id)).record.cold
     if before is not None and not before.is_stored and _is_old(before):
         with metadata_errors():

@@ -1,4 +1,4 @@
-"""The producer state that a writer keeps: the last runs of each producer's records, both appended and confirmed."""
+"""The producer state that a writer keeps: the latest runs of each producer's records, confirmed or not."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class ProducerMemory:
         begins."""
         self._forgotten = dict.fromkeys(snapshot.forgotten)
         self.forgotten_count = snapshot.forgotten_count
-        self._pending: deque[tuple[str, Run]] = deque()  # the first run consists only of its unconfirmed part
-        self._taken: dict[str, deque[Run]] = {}  # each producer's pending runs; the first one is complete
+        self._pending: deque[tuple[str, Run]] = deque()  # the first run is cut to its unconfirmed part
+        self._taken: dict[str, deque[Run]] = {}  # each producer's pending runs; the first is not cut
         self._lock = threading.Lock()
 
     def last_sequence(self, producer: str) -> int | None:
@@ -63,8 +63,8 @@ class ProducerMemory:
         """Adds `count` records with sequences from `sequence` on; the first new record gets the position `position`.
 
         Returns the positions of the records that already exist, which are always the first ones. Raises
-        ProducerForgotten, or SequenceTooOld even if the later record is not confirmed yet; in both cases no record is
-        added.
+        ProducerForgotten, or SequenceTooOld (even if the producer's record with a later sequence is not confirmed yet);
+        in both cases no record is added.
         """
         if not count:
             return ()

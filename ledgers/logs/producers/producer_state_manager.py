@@ -1,9 +1,9 @@
 """Keeps producer state with the log: one snapshot at each position where a segment begins or the log ends.
 
-A snapshot is in the metadata store, under the log's identity and a position; it holds the producer state of all records
-before that position. It is written once these records are confirmed for good, before the log's record marks the segment
-before the position as ended. A take-over therefore needs only the last segment's snapshot and the records of that
-segment, and it does not matter which writer wrote the snapshot.
+Snapshots are kept in the metadata store, under the log's identity and a position; each holds the producer state of all
+records before its position. A snapshot is written once these records are confirmed for good, but before the log's
+record marks the segment before the position as ended. A take-over therefore needs only the last segment's snapshot and
+the records of that segment, and it does not matter which writer wrote the snapshot.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class ProducerStateManager:
     async def at(
         cls, chain: LogChain, ledgers: LogSegmentLedgers, epoch: int, ended: Segment | None
     ) -> ProducerStateManager:
-        """Returns the state at the log's end. `ended`: the last segment as ended, although the log's record may not
-        show that yet; None for a log without segments."""
+        """Returns the state at the log's end. `ended`: the last segment in its ended form, which the log's record may
+        not show yet; None for a log without segments."""
         memory = await _memory_at(chain, ledgers, epoch, ended)
         made = cls(chain, epoch, memory, ledgers.cluster.log_metrics)
         if ended is not None and ended.end_position is not None:
@@ -96,7 +96,7 @@ class ProducerStateManager:
         self._report_forgotten()
 
     async def write(self, position: int, time_us: int) -> None:
-        """Writes the snapshot at this position. All records before it are confirmed for good."""
+        """Writes the snapshot at this position. All records before the position must be confirmed for good."""
         if not _may_have_producers(self._chain.record, position):
             return
         self.confirmed(position, time_us)
@@ -198,7 +198,7 @@ async def snapshot_before(
 async def _read_between(
     memory: ProducerMemory, chain: LogChain, ledgers: LogSegmentLedgers, start: int, stop: int
 ) -> None:
-    """Adds the producers of the confirmed records from `start` to before `stop` to the memory."""
+    """Adds to the memory the producers of the confirmed records from `start` up to but not including `stop`."""
     known = KnownEnd()
     known.advance_to(stop)
     async with aclosing(LogReader(chain, ledgers, known).batches(start, stop)) as batches:

@@ -14,7 +14,7 @@ from ..errors import OutOfOrderSequence
 
 @dataclass(slots=True, eq=False)
 class WaitingCall:
-    """One waiting call. `failure`: the error of an earlier call of the same producer that was not accepted."""
+    """One waiting call. `failure`: the error of an earlier call by the same producer, if that call was not accepted."""
 
     producer: str
     sequence: int
@@ -34,7 +34,7 @@ class WaitingCalls:
         self._calls: dict[str, deque[WaitingCall]] = {}
 
     def is_next(self, call: WaitingCall) -> bool:
-        """Returns whether no other call of its producer is queued before it."""
+        """Returns whether no other call of the same producer is queued before this one."""
         return self._calls[call.producer][0] is call
 
     @contextmanager

@@ -47,8 +47,8 @@ class LogSet:
 
     Log n of a set is the log `<set>.<n>`. It can be read and truncated like any other log; its name, retention and
     legal hold are those of the set. All records of a key are in one log, in the order in which they were appended;
-    after the set has grown, later records of a key may be in another log. Every call raises MetadataUnavailable, and
-    NoSuchLogSet once the set is deleted, even if another set has taken its name.
+    after the set has grown, later records of a key may be in another log. Every call may raise MetadataUnavailable,
+    and raises NoSuchLogSet once the set is deleted, even if another set has taken its name.
     """
 
     def __init__(

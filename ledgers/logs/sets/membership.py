@@ -50,7 +50,7 @@ class Membership:
         another place.
 
         Waits while the metadata store is unavailable. Raises the errors of `refresh` and `adopt`, MetadataUnavailable
-        if the store refuses a request, or MetadataWentBack if it went back, ClientClosed.
+        if the store refuses a request, MetadataWentBack if the store returned to an older state, or ClientClosed.
         """
         with metadata_errors():
             while not self._cluster.is_closed:

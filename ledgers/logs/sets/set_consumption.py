@@ -104,13 +104,13 @@ class AssignedLog:
         self.used_end = batch.positions[-1] + 1
 
     def take(self) -> bool:
-        """Notes that the application begins to use the offered batch; returns False if the batch must not be used any
-        more."""
+        """Notes that the application is beginning to use the offered batch; returns False if the batch must no longer
+        be used."""
         self._is_in_use = not self.is_over
         return self._is_in_use
 
     def used(self) -> None:
-        """Notes that the application has finished the batch."""
+        """Notes that the application has finished with the batch."""
         self._is_in_use = False
         self._used.set()
 
@@ -159,8 +159,8 @@ class SetConsumption:
                         share.consumption.cursor.start_writing()
 
     async def batches(self) -> AsyncGenerator[tuple[AssignedLog, RecordBatch], None]:
-        """Yields batches of the logs that the member holds, each with its AssignedLog; the caller notes used records
-        with the cursor of that log."""
+        """Yields batches of the logs that the member holds, each with its AssignedLog. The caller must use the
+        cursor of that log to note the records that it has used."""
         async with beside(self._keep()) as keeping:
             while (found := await self._next(keeping)) is not None:
                 share, batch = found
@@ -212,7 +212,8 @@ class SetConsumption:
         return None
 
     async def _unread(self, numbers: Iterable[int]) -> dict[int, int]:
-        """Returns the group's position in each of these logs that has more records than this member has used."""
+        """For each of these logs that has more records than this member has used, returns the group's position in the
+        log."""
         unread = {}
         for number in numbers:
             share, of = self._shares.get(number) or AssignedLog(number), await self._set.log(number)
@@ -286,7 +287,7 @@ class SetConsumption:
                 consumer=self._member,
                 commit_seconds=self._commit_seconds,
                 lease_seconds=self._lease_seconds,
-                poll_seconds_max=None,  # no limit: a batch may wait while the application uses one of another log
+                poll_seconds_max=None,  # no limit: a batch may wait while the application uses one from another log
                 on_truncated=self._on_truncated,
             )
             try:
@@ -306,9 +307,9 @@ class SetConsumption:
         return self._start if number < self._membership.begun_with else "beginning"
 
     async def _until_used(self, before: tuple[int, int] | None) -> None:
-        """Waits until the group has used a log up to a position. `before` consists of the log's number and this
-        position; if it is None, returns at once. For a new log, these are the log from which its keys were moved, and
-        the end of that log at the time of the move."""
+        """Waits until the group has used a log up to a position. `before` is the log's number and this position, or
+        None to return at once. For a new log, it is the log from which the new log's keys were moved, and the end of
+        that log at the time of the move."""
         if before is None:
             return
         number, end = before

@@ -10,8 +10,8 @@ from ..errors import NoSuchLogSet
 
 
 class LogSetState(ClientRecord[LogSetRecord]):
-    """One set's record. Raises NoSuchLogSet once the set is deleted (with `deleted_too`, only once its record is gone),
-    and MetadataUnavailable."""
+    """One set's record. Calls may raise MetadataUnavailable, and raise NoSuchLogSet once the set is deleted (with
+    `deleted_too`, only once its record is gone)."""
 
     def __init__(
         self, store: LogSetStore, name: str, found: VersionedLogSet, *, deleted_too: bool = False

@@ -34,8 +34,8 @@ class MakeSegment:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """An instruction to append the records at these positions to a segment, in order. The segment is missing no other
-    records."""
+    """An instruction to append the records at these positions to a segment, in order. They are the only records that
+    the segment is missing."""
 
     number: int
     first_position: int
@@ -158,8 +158,8 @@ class LogPipeline:
         return self._next is not None and self._next.number == number and not self._next.is_made
 
     def may_go_on_without(self, number: int) -> bool:
-        """Returns whether records are waiting for the segment with this number to be created although the tail could
-        take them."""
+        """Returns whether records that the tail could take are waiting for the segment with this number to be
+        created."""
         is_waited_for = self.is_making(number) and self.next_position > self._cut
         return is_waited_for and self._state is Tail.OPEN and not self._tail.failed
 

@@ -53,7 +53,7 @@ class LogWriter(WriterShell):
         return await (await self.append_async(payload, **fields))
 
     async def append_async(self, payload: Payload, **fields: Unpack[RecordFields]) -> asyncio.Future[int]:
-        """Accepts one record; returns the future of its position. Positions follow the order of these calls.
+        """Accepts one record; returns a future for its position. Positions follow the order of these calls.
 
         Waits only while `pending_bytes_max` bytes are unconfirmed or a bookie is too far behind, and once for each log,
         to record that the log has producers. Raises the errors of `append`. If an error ends the writer later, the

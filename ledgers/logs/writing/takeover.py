@@ -101,6 +101,6 @@ async def _ended(chain: LogChain, ledgers: LogSegmentLedgers) -> Segment | None:
 
 
 def _may_name(record: LogRecord, ledger_id: int, start: int) -> bool:
-    """Returns whether the segment may have been added by a change whose answer was lost, before a later writer took the
-    log over."""
+    """Returns whether a change whose answer was lost may have added the segment before a later writer took the log
+    over."""
     return record.paged_through > start or any(s.ledger_id == ledger_id for s in record.segments)

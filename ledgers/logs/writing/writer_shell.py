@@ -204,7 +204,7 @@ class WriterShell(WriterState):
         self._time_us = self._next_us = self._clock.begin_us(self._time_us)
 
     def _close_last(self) -> None:
-        """Ends the last segment for good; all appended records are confirmed."""
+        """Ends the last segment for good. All appended records must have been confirmed."""
         self._cut_us = self._time_us
         self._perform(self._machine.close())
 
@@ -328,9 +328,9 @@ class WriterShell(WriterState):
         return []
 
     def _segment(self, number: int) -> Segment:
-        """Returns the record's segment for this number. Raises LogFenced if the record has no such segment, because the
-        metadata returned to an older state, an operator accepted this, and this writer's epoch was assigned again.
-        """
+        """Returns the segment with this number from the log's record. Raises LogFenced if the record has no such
+        segment, which happens if the metadata returned to an older state, an operator accepted this, and this writer's
+        epoch was assigned again."""
         ledger_id, record = self._handles[number].ledger_id, self.record
         for segment in reversed(record.segments):
             if segment.ledger_id == ledger_id:

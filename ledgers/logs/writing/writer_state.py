@@ -61,7 +61,7 @@ class UnconfirmedRecords:
         return dropped
 
     def between(self, first_position: int, stop_position: int) -> list[EncodedRecords]:
-        """Returns the records from `first_position` to before `stop_position`."""
+        """Returns the records from `first_position` up to but not including `stop_position`."""
         assert self._first <= first_position <= stop_position <= self._first + self._count
         start = self._confirmed_of_first + first_position - self._first
         stop = start + stop_position - first_position

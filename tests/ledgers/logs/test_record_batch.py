@@ -204,10 +204,10 @@ HEADERS_START = FIELDS_END - len(b"\1\4name\5\0value")
         (FULL[:HEADERS_START] + b"\x41" + FULL[HEADERS_START + 1 :], "65 headers: it is damaged"),
         (
             FULL[: HEADERS_START + 1] + b"\x00" + FULL[HEADERS_START + 2 :],
-            "a header without a name: it is damaged",
+            "a header has no name: it is damaged",
         ),
         *(
-            (FULL[:end], "a field extends past its end: it is damaged")
+            (FULL[:end], "a field extends past the end of the record: it is damaged")
             for end in range(HEAD_BYTES, FIELDS_END)
         ),
     ],
