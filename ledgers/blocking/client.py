@@ -168,8 +168,8 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
     @property
     def writer_address(self) -> str | None:
-        """Host and port from which the ledger's writer last sent, as seen by a bookie that was asked for the
-        last-add-confirmed; None if no bookie could report them, and for a closed ledger."""
+        """Host and port from which the ledger's writer last sent a message, as seen by a bookie that was asked for the
+        last-add-confirmed; None for a closed ledger, or if no bookie could report them."""
         return self._twin.writer_address
 
     read = in_items(aio.ReadHandle.read, aio.ReadHandle.pages, entries_of)
