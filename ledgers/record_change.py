@@ -39,7 +39,7 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The compare-and-swap failed; `found` is the current record, None if the ledger was deleted."""
+    """The compare-and-swap failed; `found` is the current record, or None if the ledger was deleted."""
 
     found: VersionedRecord | None
 
@@ -78,9 +78,7 @@ def check_not_older(what: str, found: int, expected: int) -> None:
     """Raises MetadataWentBack if a record's version is lower than the version known before, which is only possible if
     the store went back to an older state."""
     if found < expected:
-        raise metadata_went_back_error(
-            f"has {what} at version {found}, which was at version {expected} before"
-        )
+        raise metadata_went_back_error(f"has version {found} of {what}, but had version {expected} before")
 
 
 def metadata_went_back_error(what: str) -> MetadataWentBack:
@@ -107,7 +105,8 @@ def metadata_errors() -> Iterator[None]:
 
 class ClientRecord(HeldRecord[R]):
     """A record held by a client. `change` raises LedgerError if the record keeps changing, or MetadataUnavailable. Both
-    methods raise its subclass MetadataWentBack if the store has an earlier version than one that was seen before."""
+    methods raise MetadataWentBack, a subclass of MetadataUnavailable, if the store has an earlier version than one that
+    was seen before."""
 
     async def refresh(self) -> R:
         known = self.found.version
@@ -137,7 +136,7 @@ async def change_record(
     except MetadataRestored as error:
         return LedgerRecoveryFailed(record.ledger_id, str(error))
     except KeyConflict:
-        pass  # another client was faster: read its record
+        pass  # another client was faster: read the record that it stored
     except StoreUnavailable as error:
         return unavailable_error(error)
     try:

@@ -169,7 +169,7 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
     @property
     def writer_address(self) -> str | None:
         """Host and port from which the ledger's writer last sent a message, as seen by a bookie that was asked for the
-        last-add-confirmed; None if no bookie could report them, or if the ledger is closed."""
+        last-add-confirmed; None for a closed ledger, or if no bookie could report them."""
         return self._twin.writer_address
 
     read = in_items(aio.ReadHandle.read, aio.ReadHandle.pages, entries_of)

@@ -44,8 +44,8 @@ async def recall(cluster: Cluster, ledger_id: int) -> LedgerRecord:
 
 
 async def _is_on_bookies(cluster: Cluster, record: LedgerRecord) -> bool:
-    """Returns whether every copy on a bookie is complete and its bookie is registered. A copy on an unregistered bookie
-    may be lost; the auditor replaces such a copy first."""
+    """Returns whether every copy on bookies is complete and every bookie with a copy is registered. A copy on an
+    unregistered bookie may be lost; the auditor replaces such a copy first."""
     with metadata_errors():
         registered = {one.bookie for one in await list_bookies(cluster.store)}
     return not record.may_lack_entries and all(

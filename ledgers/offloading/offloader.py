@@ -214,7 +214,7 @@ async def lead(
             except LeadershipLost:
                 raise
             except LedgerError as error:
-                log.warning("the round failed, and will be repeated: %s", error)
+                log.warning("the round failed and will be repeated: %s", error)
             with suppress(TimeoutError):
                 await asyncio.wait_for(term.lost.wait(), round_seconds)
             term.check()

@@ -20,9 +20,9 @@ class OffloadPolicy:
     """When ledgers are copied to the object store, and when bookies drop them.
 
     `after_seconds`: copy a ledger this long after it was closed. `logs`: the same for ledgers of these logs; infinity
-    excludes a log. If several of these logs share a ledger, the longest time applies. `used_percent_max`: if a bookie's
-    disk usage exceeds this, copy its oldest ledgers at once, as many as it takes to fall below this. `keep_seconds`:
-    bookies drop a ledger this long after it was copied.
+    excludes a log. If several of these logs share a ledger, the longest time applies. `used_percent_max`: if more than
+    this percentage of a bookie's disk is used, copy its oldest ledgers at once, as many as needed to get below it.
+    `keep_seconds`: bookies drop a ledger this long after it was copied.
     """
 
     after_seconds: float = 7 * DAY
@@ -46,7 +46,7 @@ class OffloadPolicy:
         copy, is_on_bookies = record.cold, not record.has_no_ensembles
         if copy is None or not copy.is_stored or not is_on_bookies:
             return False
-        if record.may_lack_entries:  # perhaps it is being recalled
+        if record.may_lack_entries:  # perhaps the ledger is being recalled
             return False
         return copy.at_ms + self.keep_seconds * 1000 <= now_ms
 
@@ -62,8 +62,8 @@ class OffloadPolicy:
 def relieving(
     over: Counter[BookieRef], leaving: Iterable[LedgerRecord], others: Iterable[LedgerRecord]
 ) -> list[LedgerRecord]:
-    """Chooses the oldest of the ledgers `others` that must be dropped to free enough space on these bookies, given that
-    the ledgers `leaving` are dropped anyway."""
+    """Chooses which of the ledgers `others` to drop, oldest first, until enough space is freed on these bookies, given
+    that the ledgers `leaving` are dropped anyway."""
     left, chosen = +over, list[LedgerRecord]()
     for record in leaving:
         left -= _bytes_by_bookie(record)
@@ -85,8 +85,8 @@ def _bytes_by_bookie(record: LedgerRecord) -> Counter[BookieRef]:
 
 
 def logs_by_maker(logs: Iterable[LogRecord]) -> dict[bytes, list[LogRecord]]:
-    """Groups logs by the identities of the logs that created their ledgers: the log itself, and the logs it was forked
-    from."""
+    """Groups logs by the identities under which their ledgers were created: a log's own identity, and those of the logs
+    it was forked from."""
     found = defaultdict[bytes, list[LogRecord]](list)
     for log in logs:
         for identity in {log.identity, *(one.identity for one in log.makers)}:

@@ -169,13 +169,14 @@ class AppendPipeline:
         if position is None:
             return []
         position.fails(why)
-        if position.on_trial:  # it answers probes but fails again, as with a full disk: avoid a tight loop
+        if position.on_trial:
+            # The bookie answers probes but has failed again, perhaps because its disk is full: avoid a tight loop.
             return [CloseLane(lane), *self._retry_later(), *self._close_if_ready()]
         return [CloseLane(lane), *self._look_for_replacements(), *self._close_if_ready()]
 
     def lane_behind(self, lane: int, why: str) -> list[AppendEffect]:
-        """Replaces, if possible, the lane's bookie, which makes progress but has fallen behind. An empty `why`
-        means that it has caught up."""
+        """Handles the report that the lane's bookie makes progress but has fallen behind: replaces the bookie if
+        possible. An empty `why` means that it has caught up."""
         if (position := self._positions.on(lane)) is not None:
             position.behind = why
         return self._look_for_replacements() if why else []
@@ -226,7 +227,8 @@ class AppendPipeline:
         return self._end(None) if self.phase is Phase.CLOSING else self._use_proposed()
 
     def conflicted(self, found: LedgerRecord | None) -> list[AppendEffect]:
-        """Handles the failure of the compare-and-swap; `found` is the stored record, None if the ledger was deleted."""
+        """Handles the failure of the compare-and-swap; `found` is the stored record, or None if the ledger was
+        deleted."""
         if self.has_ended:
             return []
         if found is None:
@@ -368,7 +370,7 @@ class AppendPipeline:
             return self._use_proposed()
         if not is_as_left(found, self.record):
             return self._end(changed_by_another(found))
-        self.record = found  # an earlier fragment was repaired: try again on top of it
+        self.record = found  # an earlier fragment was repaired: retry our change on the new record
         return self._propose(self._proposed)
 
     # --- ending -----------------------------------------------------------------------------------
@@ -405,6 +407,6 @@ class AppendPipeline:
         return [*map(CloseLane, self._positions.lanes()), Finish(error)]
 
     def _end_without_quorum(self) -> list[AppendEffect]:
-        """Ends the writer, giving the reason why each bookie is unusable; for a failed bookie, its response to the last
-        attempt."""
+        """Ends the writer with an error that says why each bookie is unusable. For a failed bookie, this is its
+        response to the last attempt."""
         return self._end(without_quorum(self.record, self.failures, self._rejected))

@@ -14,7 +14,7 @@ from .quorum import Outcome
 from .striping import Striping
 
 Copy = tuple[memoryview, memoryview]
-"""Payload and digest."""
+"""Payload and digest of an entry."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Replica:
         self.covered_through, self.why_unreadable = reply.covered_through, reply.why_unreadable
 
     def failed(self, why: str) -> None:
-        """Records that the bookie did not answer in any attempt."""
+        """Records that no attempt got an answer from the bookie."""
         self.reading, self.failure = False, why
 
     def covers(self, entry_id: int) -> bool:
@@ -83,7 +83,8 @@ class EntryVerdict(Enum):
 
 
 class FencedReads:
-    """The answers of an ensemble's bookies, by position. Only the bookies in an entry's write set decide about it."""
+    """The answers of an ensemble's bookies, by position. The verdict on an entry depends only on the bookies in its
+    write set."""
 
     def __init__(self, striping: Striping, names: Sequence[str], digester: Digester) -> None:
         self._striping = striping
@@ -95,7 +96,7 @@ class FencedReads:
         self.replicas[position].answered(reply, self._digester)
 
     def failed(self, position: int, why: str) -> None:
-        """Records that the bookie did not answer in any attempt."""
+        """Records that no attempt got an answer from the bookie."""
         self.replicas[position].failed(why)
 
     def copy_of(self, entry_id: int) -> Copy | None:

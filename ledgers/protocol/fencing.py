@@ -29,8 +29,8 @@ EVER = 1
 
 
 def why_held_elsewhere(record: LedgerRecord) -> str:
-    """Returns the error text for a record that names bookies holding entries which the record does not assign to them:
-    why its ledger is not closed, and the remedy."""
+    """Returns the error text for a ledger whose record names bookies holding entries that the record does not assign to
+    them: why the ledger is not closed, and the remedy."""
     return (
         "bookies hold entries of the ledger that its record does not assign to them "
         f"({', '.join(map(str, record.also_at))}): "

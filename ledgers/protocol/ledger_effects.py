@@ -13,7 +13,7 @@ from ..errors import LedgerError
 
 @dataclass(frozen=True, slots=True)
 class OpenLane:
-    """Start sending to this bookie; from now on this lane is identified by its number."""
+    """Start sending to this bookie; from now on, the number `lane` identifies this lane."""
 
     lane: int
     bookie: BookieRef

@@ -92,7 +92,7 @@ class Recovery:
         return self._read_if_fenced()
 
     def lac_failed(self, position: int, why: str) -> list[RecoveryEffect]:
-        """Handles a bookie that could not be fenced in any attempt."""
+        """Handles the failure of every attempt to fence a bookie."""
         self.fencing.failed(position, why)
         return self._read_if_fenced()
 
@@ -129,7 +129,7 @@ class Recovery:
         return self._walk()
 
     def read_failed(self, position: int, why: str) -> list[RecoveryEffect]:
-        """Handles a bookie that could not be read from in any attempt."""
+        """Handles the failure of every attempt to read from a bookie."""
         assert self._reads is not None
         self._reads.failed(position, why)
         return self._walk()
@@ -218,7 +218,8 @@ class Recovery:
         return effects + self._read_more()
 
     def _from_pipeline(self, effects: list[AppendEffect]) -> list[RecoveryEffect]:
-        """Passes the pipeline's effects to the shell, except for its failure, to which an explanation is added."""
+        """Passes the pipeline's effects to the shell. If the pipeline failed, adds to its error that entries could not
+        be written back."""
         passed: list[RecoveryEffect] = []
         for effect in effects:
             if isinstance(effect, Finish):
@@ -257,8 +258,8 @@ class Recovery:
                     yield bookie, note
 
     def conflicted(self, found: LedgerRecord | None) -> list[RecoveryEffect]:
-        """Handles a change of the record by another client: adopts it if it closed the ledger, otherwise starts over
-        from the changed record (R5)."""
+        """Handles a change of the record by another client: adopts the changed record if the ledger is closed in it,
+        otherwise starts over from it (R5)."""
         if found is None:
             return self._end(Finish(NoSuchLedger(self.record.ledger_id)))
         return self._end(Recovered(found) if found.is_closed else StartOver(found))

@@ -108,7 +108,7 @@ class PageRead:
         return self._settled(position)
 
     def failed(self, position: int, why: str) -> list[PageEffect]:
-        """Handles a bookie that did not answer, or that refused."""
+        """Handles a bookie that did not answer or that refused the request."""
         self._answers[self._names[position]] = why
         return self._settled(position)
 
@@ -159,7 +159,7 @@ class PageRead:
             last = self._first if self._striping.is_striped else self._last
             return [self._ask(untried[0], last)]
         if self._outstanding.intersection(replicas):
-            return []  # late, but it may still have the entry
+            return []  # a late bookie may still return the entry
         self._done = True
         kind = DigestMismatch if self._saw_bad_digest else EntryUnreadable
         error = kind(self._ledger_id, self._first, self._answers)

@@ -49,8 +49,8 @@ class PendingEntries:
 
 
 def batch_end(payloads: list[bytes], start: int, head_bytes: int = 0) -> int:
-    """Returns the end of the batch that begins at `start`: it fills a frame, or ends with the last payload. Each entry
-    takes an additional `head_bytes`."""
+    """Returns the end of the batch that begins at `start`. A batch fills a frame, or ends with the last payload. Each
+    entry takes an additional `head_bytes`."""
     size = 0
     for stop in range(start, min(len(payloads), start + FRAME_ENTRIES_MAX)):
         size += head_bytes + len(payloads[stop])

@@ -13,7 +13,7 @@ from .ledger_effects import IN_ENSEMBLE
 
 
 class Phase(Enum):
-    """WRITING ⇄ CHANGING while writing; WRITING → CLOSING → ENDED on a close; any phase → ENDED on failure."""
+    """WRITING ⇄ CHANGING while writing; WRITING → CLOSING → ENDED on close; any phase → ENDED on failure."""
 
     WRITING = "writing"
     CHANGING = "an ensemble change is in flight"
@@ -27,7 +27,8 @@ def is_closed_at(last_entry: int, found: LedgerRecord) -> bool:
 
 
 def taken_over(found: LedgerRecord) -> LedgerFenced:
-    """Returns the error for a writer whose ledger another client is recovering or has closed at another entry."""
+    """Returns the error for a writer whose ledger is being recovered by another client, or was closed by another client
+    at a different entry."""
     how = f"recovered and closed at entry {found.last_entry}" if found.is_closed else "in recovery"
     return LedgerFenced(found.ledger_id, how)
 
@@ -53,8 +54,8 @@ def is_as_left(found: LedgerRecord, mine: LedgerRecord) -> bool:
 
 
 def changed_by_another(found: LedgerRecord) -> LedgerFenced:
-    """Returns the error for a writer that finds a last fragment that is not its own: if it continued, entries would be
-    confirmed, or the ledger closed, without the bookies that have the entries (rule W4)."""
+    """Returns the error for a writer that finds that the last fragment is no longer its own: if the writer continued,
+    entries would be confirmed, or the ledger closed, without the bookies that have the entries (rule W4)."""
     return LedgerFenced(
         found.ledger_id,
         "its last ensemble was changed by another client, or the metadata went back to an older copy of itself",

@@ -116,7 +116,7 @@ class Positions:
         return [position.lane for position in self._positions if position.lane is not None]
 
     def acked(self) -> dict[int, int]:
-        """Returns, for each position, the last entry up to which all of its entries are on disk."""
+        """Returns, for each position, the entry through which all of the position's entries are on disk."""
         return {n: position.acked_through for n, position in enumerate(self._positions)}
 
     def confirmed_through(self, last_pushed: int) -> int:
@@ -140,8 +140,8 @@ class Positions:
         return {n: p.wanting for n, p in enumerate(self._positions) if p.lane is None or p.behind}
 
     def would_lose_quorum(self, not_replaced: Iterable[int]) -> bool:
-        """Returns whether some entry could never be confirmed if the failed positions in `not_replaced` stay without a
-        bookie."""
+        """Returns whether some entries could never be confirmed if the failed positions in `not_replaced` stayed
+        without a bookie."""
         dead = [n for n in not_replaced if self._positions[n].lane is None]
         return bool(dead) and any(
             quorum.outcome((), dead) is Outcome.LOST for quorum in self._striping.ack_quorums

@@ -56,11 +56,12 @@ class Shortfall:
     def update_record(
         self, record: LedgerRecord, acked: Mapping[int, int], confirmed_through: int
     ) -> LedgerRecord:
-        """Returns the record with all entries that may be missing now added, and those that have since arrived removed.
+        """Returns the record with its lists of missing entries updated: adds all entries that may now be missing, and
+        removes those that have since arrived.
 
         `acked`: the last entry that each position has acknowledged.
         """
-        for position in self._absent:  # their actual gaps are known by now
+        for position in self._absent:  # the actual gaps of these positions are known by now
             record = record.without_lacking(position, 0, ENTRY_ID_MAX)
         for gap in self._hoped:  # entries that have not arrived are still in flight, so they are added again
             record = record.without_lacking(gap.position, gap.first_entry, gap.last_entry)

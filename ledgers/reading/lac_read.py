@@ -95,7 +95,7 @@ async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[_Answer, No
         while pending:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                # A cancelled task was not cancelled here, but by its client, which cancels its calls when it is closed.
+                # A cancelled task in `done` was cancelled by its client, which cancels its calls when it is closed.
                 closed = _Answer(asked[task], "the connection was closed")
                 yield closed if task.cancelled() else task.result()
     finally:

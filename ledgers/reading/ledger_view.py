@@ -73,8 +73,8 @@ class LedgerView:
         return ColdReader(self.cluster.cold, self.record, self.digester)
 
     def credential(self, bookie: BookieRef) -> Credential:
-        """Returns the credential for requests to this bookie about the ledger; created once per bookie, blank without a
-        password."""
+        """Returns the credential for requests to this bookie about the ledger. It is created once per bookie, and is
+        blank if no password is used."""
         if self._prove is None or not self.record.verifier:
             return NO_CREDENTIAL
         made = self._credentials.get(bookie.incarnation)

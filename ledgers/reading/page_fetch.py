@@ -14,13 +14,13 @@ from ..tasks import end_tasks, was_suspended
 from .ledger_view import LedgerView
 
 ENTRIES_A_TURN = 2 * 1024
-"""After this number of entries, a range is read preferably from other bookies, to balance the load."""
+"""After this number of entries, a range is preferably read from other bookies, to balance the load."""
 
 
 class PageFetcher:
     """Fetches pages of one ledger; records which bookies are slow, so that all of the client's readers ask them last.
 
-    `without`: a bookie that is never asked while it has this incarnation.
+    `without`: this incarnation of a bookie is never asked.
     """
 
     def __init__(self, view: LedgerView, *, without: BookieRef | None = None) -> None:
@@ -68,7 +68,7 @@ class PageFetcher:
                 return await self._view.in_object_store().page(first_entry, last_entry, bytes_max)
             except EntryUnreadable:
                 if self._view.record.has_no_ensembles:
-                    raise  # otherwise, bookies may hold the entries again
+                    raise  # if the record names bookies again, they may hold the entries
         fragment = self._view.record.fragment_of(first_entry)
         last_there = self._view.last_entry_of_fragment(first_entry)
         last = last_entry if last_there is None else min(last_entry, last_there)

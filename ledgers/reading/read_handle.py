@@ -101,7 +101,7 @@ class ReadHandle:
     @property
     def writer_address(self) -> str | None:
         """Host and port from which the ledger's writer last sent a message, as seen by a bookie that was asked for the
-        last-add-confirmed; None if no bookie could report them, or if the ledger is closed."""
+        last-add-confirmed; None for a closed ledger, or if no bookie could report them."""
         return None if self.is_closed else self._view.writer_address or None
 
     def __repr__(self) -> str:
@@ -153,9 +153,8 @@ class ReadHandle:
         """Yields entries as bookies hold them, including those after the last confirmed one. Never fences.
 
         Entries after `last_add_confirmed` may not be in the final ledger: their append may still fail, and recovery may
-        end the ledger before them, even if this reader has seen them. Raises NoSuchEntry for the first such entry for
-        which every replica answers that it does not have it, even after the end of a closed ledger; otherwise raises as
-        `read` does.
+        end the ledger before them, even if this reader has seen them. Raises NoSuchEntry for the first of these entries
+        that every replica reports as absent, even after the end of a closed ledger; otherwise raises as `read` does.
         """
         async with aclosing(self.read_unconfirmed_pages(first_entry, last_entry)) as pages:
             async for columns in pages:

@@ -45,7 +45,7 @@ class ScanRange:
 
 
 class Scanner:
-    """Scans one ledger. `without`: a bookie that is never asked while it has this incarnation."""
+    """Scans one ledger. `without`: this incarnation of a bookie is never asked."""
 
     def __init__(self, view: LedgerView, without: BookieRef | None) -> None:
         self._view = view
@@ -59,7 +59,7 @@ class Scanner:
     def may_scan(self) -> bool:
         """Whether the ledger can be scanned: it must not be striped, so that one bookie has all of a fragment.
 
-        With tracing it cannot be scanned, because each page is read separately and has its own span.
+        With tracing, it is not scanned either, because each page is then read separately and has its own span.
         """
         return not self._view.striping.is_striped and self._view.cluster.traces is None
 
@@ -167,7 +167,7 @@ class Scanner:
 
     @contextmanager
     def _measure_page(self) -> Iterator[list[Columns]]:
-        """Measures the page that the block adds to the list."""
+        """Records metrics of the page that the `with` block adds to the list."""
         fetched: list[Columns] = []
         if self._view.cluster.metrics is None:
             yield fetched

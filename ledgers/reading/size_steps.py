@@ -30,7 +30,8 @@ class SizeStep(NamedTuple):
 def measured_entries(
     record: LedgerRecord, first_entry: int, last_entry: int | None, step_bytes: int
 ) -> tuple[int, int]:
-    """Returns the first and last entry to measure, the last being the ledger's by default. Raises ValueError."""
+    """Returns the first and last entry to measure; `last_entry` defaults to the ledger's last entry. Raises ValueError
+    if the ledger is not closed, or if the range or `step_bytes` is invalid."""
     if not record.is_closed or record.last_entry is None:
         raise ValueError(
             f"ledger {record.ledger_id} is {record.state.value}: only closed ledgers can be measured"
@@ -154,8 +155,8 @@ def _share(run: Holding, first: int, last: int) -> float:
 
 
 def steps_of(runs: Iterable[Holding], first: int, end: int) -> list[SizeStep]:
-    """Returns the steps after `first`, up to `end`, for the total bytes of all runs; each run's bytes are spread evenly
-    over its entries. Pure."""
+    """Adds up the bytes of all runs, spreading each run's bytes evenly over its entries, and returns the steps after
+    `first`, up to `end`. Pure."""
     changes: dict[int, float] = {first: 0.0, end: 0.0}
     for run in runs:
         low, high = max(first, run.first_entry), min(end, run.last_entry + 1)

@@ -16,8 +16,8 @@ from ..errors import LedgerRecoveryFailed
 from ..protocol.fencing import Fencing
 
 VOUCHED_SECONDS_MAX = 15.0
-"""How long a bookie that recently came back is asked repeatedly whether it can vouch for the metadata: within this time
-all registered bookies have renewed a lease of ten seconds."""
+"""How long to keep asking a bookie that recently came back whether it can vouch for the metadata: within this time, all
+registered bookies have renewed a lease of ten seconds."""
 
 ASKED_AGAIN_SECONDS_MIN = 0.25
 ASKED_AGAIN_SECONDS_MAX = 2.0

@@ -162,7 +162,7 @@ def _needs_password(ledger_id: int) -> PeersFailed:
 
 @contextmanager
 def _failures(ledger_id: int) -> Iterator[None]:
-    """Converts a client's errors to a bookie's; no other code does."""
+    """Converts a client's errors to a bookie's errors; this is the only place where that is done."""
     try:
         yield
     except (LedgerError, MetadataError) as error:

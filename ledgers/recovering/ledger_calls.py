@@ -32,9 +32,9 @@ Reply = TypeVar("Reply")
 
 
 class LedgerCalls:
-    """Calls with the ledger's identity and the credential that it requires. Each raises BookieUnavailable when the last
-    of `recovery_tries_max` attempts fails. With `fence`, a bookie that has answered refuses requests of the ledger's
-    writer."""
+    """Makes calls with the ledger's identity and the credential that the ledger requires. Each call raises
+    BookieUnavailable when the last of `recovery_tries_max` attempts fails. With `fence`, a bookie that has answered
+    refuses requests of the ledger's writer."""
 
     def __init__(self, cluster: Cluster, record: LedgerRecord, key: LedgerKey, *, fence: bool) -> None:
         self._cluster = cluster

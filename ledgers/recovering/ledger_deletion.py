@@ -23,7 +23,7 @@ async def delete(
     as_it_is: bool = False,
     password_is_lost: bool = False,
 ) -> None:
-    """Deletes the ledger permanently; with `as_it_is`, without first recovering it if it is open.
+    """Deletes the ledger permanently. If it is open, recovers it first, unless `as_it_is` or `password_is_lost`.
 
     Raises NoSuchLedger, Unauthorized, LedgerRecoveryFailed, or LedgerError if the record keeps changing.
     """

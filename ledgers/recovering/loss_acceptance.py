@@ -105,8 +105,8 @@ async def _opened(cluster: Cluster, ledger_id: int, password: bytes) -> tuple[Ve
 
 
 async def _assessed(cluster: Cluster, end: Survivors) -> LossAssessment:
-    """Returns the assessment. Raises LedgerError if no loss need be accepted, either because the end can be proven, or
-    because there is a live bookie that may prove the end, and with which the ledger's writer may continue."""
+    """Returns the assessment. Raises LedgerError if no loss need be accepted: either the end can be proven, or a live
+    bookie may prove it, and the ledger's writer may continue with that bookie."""
     ledger_id = end.record.ledger_id
     if end.is_provable:
         raise LedgerError(
@@ -165,7 +165,7 @@ async def _close(cluster: Cluster, marked: VersionedRecord, end: Survivors) -> L
         await mark_if_underreplicated(cluster.marks, found.record)
     elif not found.record.is_closed:
         raise LedgerRecoveryFailed(
-            record.ledger_id, "other clients kept changing its metadata; assess it again"
+            record.ledger_id, "other clients kept changing its metadata; assess the ledger again"
         )
     return found.record
 

@@ -1,7 +1,7 @@
 """Finds the end of the entries on the surviving bookies of a ledger's last ensemble, whether or not that end is proven.
 
-They end before the first entry of which no surviving bookie has a copy, and for which the answers do not show whether
-it was confirmed. A recovery (rule R3) fails there; `is_provable` states whether one would have succeeded.
+The entries end before the first one of which no surviving bookie has a copy and for which the answers do not show
+whether it was confirmed. A recovery (rule R3) fails there; `is_provable` states whether one would have succeeded.
 
 If the record may be older than the ledger (rule W8), it names bookies outside that ensemble that hold more entries.
 These bookies are fenced too, and entries that they prove count as confirmed. If a bookie's note shows a later state of
@@ -78,7 +78,7 @@ class Survivors(Holders):
 
     @property
     def missing(self) -> dict[BookieRef, str]:
-        """The entries of `silent`, by bookie reference instead of name."""
+        """The silent bookies by reference instead of by name, each with the reason."""
         return {self._refs[name]: why for name, why in self.silent.items()}
 
     # --- the walk -----------------------------------------------------------------------------
@@ -136,5 +136,5 @@ class Survivors(Holders):
         what = "fenced" if self._fence else "read"
         raise LedgerError(
             f"bookie {bookie} is live, but could not be {what}: {why}. Its entries must not be lost: try again "
-            "when it is healthy, or stop it"
+            "when the bookie is healthy, or stop it"
         )

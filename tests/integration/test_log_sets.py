@@ -362,7 +362,7 @@ async def test_a_member_whose_set_is_in_an_earlier_state_than_it_has_seen_is_tol
     async with aclosing(log_set.consume("billing")) as records:
         await anext(records)
         monkeypatch.setattr(LogSetStore, "read", older)
-        with pytest.raises(MetadataWentBack, match="has the record of set 'orders' at version 1"):
+        with pytest.raises(MetadataWentBack, match="has version 1 of the record of set 'orders'"):
             async with asyncio.timeout(30):
                 async for _ in records:
                     pass

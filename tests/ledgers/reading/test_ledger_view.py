@@ -105,7 +105,7 @@ async def test_who_follows_a_ledger_over_a_store_that_went_back_is_told_so(
     view = view_in(store, changed)
     store._data = older
     with pytest.raises(
-        MetadataWentBack, match=f"at version {found.version}, which was at version {changed.version}"
+        MetadataWentBack, match=f"has version {found.version} of .*, but had version {changed.version}"
     ):
         await view.look()
 
