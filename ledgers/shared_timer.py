@@ -16,7 +16,7 @@ class SharedTimer:
         self._timer: asyncio.TimerHandle | None = None
 
     def call(self, what: Callable[[], None]) -> None:
-        """Schedules the call of `what` after `seconds`."""
+        """Schedules `what` to be called `seconds` from now."""
         loop = asyncio.get_running_loop()
         due = loop.time() + self._seconds
         self._waiting.append((due, what))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 STOPPED_SECONDS = 1.0
-"""A timer this late means that the process, or its loop, was suspended."""
+"""If a timer fires this late, the process or its loop was suspended."""
 
 
 class Tasks:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         WatchEvent as WatchEvent,
     )
 
-# Set before gRPC is loaded: its own fork handlers fail in a process with an event loop, and some of them crash the
-# child (also one that `subprocess` forks to run a program). See `metadata.fork_safety.forked_grpc`.
+# Set before gRPC is loaded: gRPC's own fork handlers fail in a process with an event loop, and some of them crash the
+# child (even one that `subprocess` forks to run a program). See `metadata.fork_safety.forked_grpc`.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 __getattr__ = lazily(__name__)

@@ -27,8 +27,8 @@ from __future__ import annotations
 from .picklable_errors import AccessDenied, AlreadyExists, NotFound, PicklableError
 
 CONFLICTS_MAX = 1000
-"""Number of consecutive conflicts after which a change fails. So many indicate a fault rather than contention, because
-each conflict means that another client has succeeded."""
+"""Number of consecutive conflicts after which a change fails. That many conflicts indicate a fault rather than
+contention, because each one means that another client has succeeded."""
 
 
 class MetadataError(PicklableError):
@@ -36,7 +36,7 @@ class MetadataError(PicklableError):
 
 
 class KeyConflict(MetadataError):
-    """The key differs from the caller's copy, and nothing was changed. Read the key again and decide again; never
+    """The key differs from the caller's copy, and nothing was changed. Read the key again and decide anew; never simply
     overwrite it."""
 
 
@@ -132,8 +132,8 @@ class OutcomeUnknown(StoreUnavailable):
 class StoreFull(OutcomeUnknown):
     """The store has no space left, and refuses changes until an operator frees some.
 
-    The one change that crossed the limit was made nevertheless. Read the key to find out whether it was this change:
-    the outcome is already final.
+    The one change that crossed the limit was made nevertheless. To find out whether it was this one, read the key: the
+    outcome is already final.
     """
 
 

@@ -82,8 +82,8 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
     """The only writer of a ledger whose entry ids are chosen by the caller, in any order.
 
     Created by `LedgerClient.create_ledger_adv`; may be used from several threads. An entry is sent when every entry
-    before it has been appended, and waits in memory until then. This writer ends, and leaves entries unconfirmed, in
-    the same way as `WriteHandle`.
+    before it has been appended, and waits in memory until then. This writer ends in the same way as a `WriteHandle`,
+    and likewise leaves entries unconfirmed.
     """
 
     def __init__(self, thread: LoopThread, handle: aio.AdvancedWriteHandle) -> None:
@@ -94,8 +94,8 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
 
     @property
     def first_gap(self) -> int:
-        """The lowest entry id that has not been appended yet. Until it has been, neither this entry nor those after it
-        can be confirmed."""
+        """The lowest entry id that has not been appended yet. Until this entry is appended, neither it nor any later
+        entry can be confirmed."""
         return self._twin.first_gap
 
     append = waiting_for(aio.AdvancedWriteHandle.append)

@@ -23,8 +23,8 @@ class AdvancedWriteHandle:
     """The only writer of a ledger whose entry ids are chosen by the caller, in any order.
 
     Created by `LedgerClient.create_ledger_adv`; belongs to its event loop. An entry is sent when every entry before it
-    has been appended, and waits in memory until then. This writer ends, and leaves entries unconfirmed, in the same way
-    as `WriteHandle`.
+    has been appended, and waits in memory until then. This writer ends in the same way as a `WriteHandle`, and likewise
+    leaves entries unconfirmed.
     """
 
     def __init__(self, writer: WriteHandle, pending_bytes_max: int) -> None:
@@ -72,8 +72,8 @@ class AdvancedWriteHandle:
 
     @property
     def first_gap(self) -> int:
-        """The lowest entry id that has not been appended yet. Until it has been, neither this entry nor those after it
-        can be confirmed."""
+        """The lowest entry id that has not been appended yet. Until this entry is appended, neither it nor any later
+        entry can be confirmed."""
         return self._next
 
     async def append(self, entry_id: int, payload: Payload) -> int:
@@ -86,15 +86,16 @@ class AdvancedWriteHandle:
     async def append_async(self, entry_id: int, payload: Payload) -> asyncio.Future[int]:
         """Accepts one entry; returns a future of its id.
 
-        Waits while `pending_bytes_max` bytes are unconfirmed or wait for a gap to be filled. The entry that fills the
-        gap waits only for other entries to be confirmed, never for itself. Raises as `append` does; in a blocking
-        client the future has the error, unless the client is closed.
+        Waits while `pending_bytes_max` bytes are unconfirmed, including those of entries that wait for a gap to be
+        filled. The entry that fills the gap waits only until earlier entries are confirmed, never for those after it.
+        Raises as `append` does; in a blocking client the error is set on the future instead, unless the client is
+        closed.
         """
         taken = self._checked(entry_id, payload)
         while self._must_wait(entry_id):
             self._room.clear()
             await self._room.wait()
-        self._refuse_duplicate(entry_id)  # it may have been appended while this call waited
+        self._refuse_duplicate(entry_id)  # another call may have appended it while this one waited
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._take(entry_id, taken, future)
         return future
@@ -162,7 +163,7 @@ class AdvancedWriteHandle:
         self._send_due_entries()
 
     def _writer_moved(self) -> None:
-        if self._writer.has_ended:  # also if the client was closed
+        if self._writer.has_ended:  # also the case if the client was closed
             self._fail_early()
         self._room.set()
         self.on_progress()

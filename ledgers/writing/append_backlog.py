@@ -30,7 +30,7 @@ class AppendBacklog:
         """Bytes that may be added before the backlog fills a frame, including ENTRY_OVERHEAD_BYTES for each entry.
 
         No more than that is gathered, so that bookies write the first few thousand entries while the client prepares
-        the next. Otherwise each side would wait for the other.
+        the next ones. Otherwise the bookies and the client would wait for each other.
         """
         return FRAME_BYTES_MAX - self.size_bytes - ENTRY_OVERHEAD_BYTES * len(self.payloads)
 

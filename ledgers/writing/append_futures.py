@@ -48,7 +48,7 @@ class AppendFutures:
 
     def __init__(self, first: int = 0) -> None:
         """`first`: the id of the first entry that will be added."""
-        self._runs: deque[_FutureRun] = deque()  # a batch has one future, which has its last id
+        self._runs: deque[_FutureRun] = deque()  # a batch has one future, completed with its last id
         self.last_run: list[AppendFuture] = []
         """Futures of the next entries, one per entry; a caller that appends one entry adds its future here directly."""
         self._counted_through = first - 1  # the last entry before that run
@@ -75,7 +75,8 @@ class AppendFutures:
         return self._taken_through + 1
 
     def append(self, future: AppendFuture | None, entries: int = 1) -> None:
-        """Adds the future of the next entries, which is completed with the last id; None if no caller is waiting."""
+        """Adds one future for the next `entries` entries, which is completed with the id of the last one. `future` is
+        None if no caller is waiting."""
         if future is not None and entries == 1:
             self.last_run.append(future)
             return
@@ -144,7 +145,7 @@ class AppendFutures:
         return answered
 
     def confirmed(self, through: int) -> None:
-        """Completes appends and forces through this entry, because it is confirmed."""
+        """Completes the appends and forces through this entry, which has been confirmed."""
         self.accepted(through)
         _complete_through(self._forces, through)
 
@@ -159,7 +160,7 @@ class AppendFutures:
         self._forces.clear()
         for future in waiting:
             if not future.done():
-                with suppress(InvalidStateError):  # another thread has just cancelled it
+                with suppress(InvalidStateError):  # another thread has just cancelled the future
                     future.set_exception(error)
                 if isinstance(future, asyncio.Future):
                     future.exception()  # marks the exception as retrieved; flush and close raise it too
@@ -197,4 +198,4 @@ def _complete(future: AppendFuture, entry_id: int) -> None:
         try:
             future.set_result(entry_id)
         except InvalidStateError:
-            return  # another thread has just cancelled it
+            return  # another thread has just cancelled the future

@@ -153,7 +153,8 @@ class PipelineShell(Writer):
     # --- accepting entries ------------------------------------------------------------------------
 
     def submit(self, payload: Payload, future: AppendFuture | None) -> None:
-        """Accepts one entry without waiting; the caller enforces the limit. Raises errors that concern this call."""
+        """Accepts one entry without waiting; the caller enforces the limit on pending bytes. Raises an error if this
+        entry cannot be accepted."""
         taken = checked(payload, self.entry_bytes_max)
         size = len(taken)
         self.raise_if_ended()
@@ -203,8 +204,8 @@ class PipelineShell(Writer):
         self._count_room()
 
     def _count_room(self) -> None:
-        """Counts the room for appends. After a close or the writer's end there is none, so that each later append is
-        checked and refused."""
+        """Computes the room for appends. Once the writer was closed or has ended there is none, so that each later
+        append is checked and refused."""
         is_over = self._closing or self._finished.done()
         free = self.pending_bytes_max - self.pending_bytes
         self._room_bytes = 0 if is_over else min(free, self._waiting.room_bytes)
@@ -246,7 +247,7 @@ class PipelineShell(Writer):
                 observer.taken(columns)
             self._perform(self._machine.append(columns))
         if self._deferred_sync and self.pending_bytes > self.pending_bytes_max // 2:
-            self._perform(self._machine.force())  # unsynced entries stay in memory, which is bounded
+            self._perform(self._machine.force())  # unsynced entries occupy memory, which is limited
 
     # --- events of lanes --------------------------------------------------------------------------
 

@@ -17,14 +17,14 @@ from .append_futures import AppendFutures, Complete
 log = logging.getLogger(__name__)
 
 CLOSE_SECONDS_MAX = 5.0
-"""How long a closing client waits for its writers if bookies or the metadata do not answer."""
+"""How long a closing client waits for its writers if the bookies or the metadata store do not answer."""
 
 
 class Writer(ABC):
     """A writer on its client's event loop.
 
-    `on_progress`, for wrappers in other threads, is called after entries were confirmed, a bookie fell behind or the
-    writer ended.
+    `on_progress` is for wrappers in other threads: it is called after entries have been confirmed, a bookie has fallen
+    behind, or the writer has ended.
     """
 
     def __init__(self, cluster: Cluster, answers: AppendFutures) -> None:
@@ -110,7 +110,7 @@ class Writer(ABC):
 
 
 async def close_writers(writers: Iterable[Writer]) -> None:
-    """Closes writers in order: appends are flushed, and readers see the end.
+    """Closes writers in an orderly way: appends are flushed, and readers see the end.
 
     A writer that cannot be closed in time is abandoned with a warning. By then, the bookies that answer have received
     its last-add-confirmed.

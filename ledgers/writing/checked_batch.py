@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def checked(payload: Payload, entry_bytes_max: int) -> bytes:
-    """Returns the bytes of an entry. Raises as `as_bytes` does, and EntryTooLarge."""
+    """Returns the bytes of an entry. Raises EntryTooLarge, and the errors of `as_bytes`."""
     payload = as_bytes(payload)
     if (size := len(payload)) > entry_bytes_max:
         raise EntryTooLarge(size, entry_bytes_max)
@@ -21,8 +21,8 @@ def checked(payload: Payload, entry_bytes_max: int) -> bytes:
 
 
 def listed(batch: Sequence[T]) -> list[T]:
-    """Returns the payloads or records of a batch as a list. Raises TypeError for a single payload, whose bytes would be
-    taken for a batch of numbers."""
+    """Returns the payloads or records of a batch as a list. Raises TypeError for a single payload, because its bytes
+    would otherwise be taken for a batch of numbers."""
     if isinstance(batch, Payload | str):
         raise TypeError(
             f"a batch is a list of payloads, not {type(batch).__name__}: use `append` for a single payload"

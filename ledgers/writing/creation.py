@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 async def create_record(
     cluster: Cluster, new: NewLedger, *, reserved: bool, encryption_key: bytes | None
 ) -> VersionedRecord:
-    """Creates a record that belongs to the client's owner; with a key, the record of an encrypted ledger.
+    """Creates the record of a ledger that belongs to the client's owner, and that is encrypted if there is a key.
 
     Raises NotAllowed for a role that may not write, LedgerExists, NotEnoughBookies, ValueError for reserved custom
-    metadata, and MetadataError, or its subclass MetadataRestored if the store is a restored backup that was not
+    metadata, and MetadataError, or its subclass MetadataRestored if the store is a restored backup that has not been
     accepted.
     """
     if why := cluster.why_not_created():
@@ -103,8 +103,8 @@ async def _created(cluster: Cluster, record: LedgerRecord, *, is_chosen: bool) -
     except KeyExists:
         raise LedgerExists(record.ledger_id) from None
     if is_chosen and record.ledger_id < await retired_end(cluster.store):
-        # Checked after the creation, because a tombstone is deleted only after the end of the retired ids was raised.
-        # The new ledger is not yet in use, so it can be deleted.
+        # Checked after the creation, because a tombstone is deleted only after the end of the retired ids has been
+        # raised. The new ledger is not yet in use, so it can be deleted.
         await cluster.ledgers.delete(created)
         raise LedgerExists(record.ledger_id)
     record_audit(Act.CREATE, who=cluster.who, ledger_id=record.ledger_id)
@@ -114,14 +114,14 @@ async def _created(cluster: Cluster, record: LedgerRecord, *, is_chosen: bool) -
 
 
 def _warn_of_absent(cluster: Cluster, record: LedgerRecord) -> None:
-    """Logs a warning, at most once in BEGUN_WITHOUT_SECONDS_MIN, because every new ledger may lack a bookie while that
-    bookie is away."""
+    """Logs a warning, at most once per BEGUN_WITHOUT_SECONDS_MIN: while a bookie is away, every new ledger may lack
+    it."""
     suppressed = cluster.begun_without.admit(asyncio.get_running_loop().time())
     if suppressed is None:
         return
     first = record.fragments[0]
     log.warning(
-        "ledger %d begins without %s, which does not answer or takes no entries now%s",
+        "ledger %d begins without %s, which does not answer or currently accepts no entries%s",
         record.ledger_id,
         " and ".join(f"bookie {first.ensemble[lack.position]}" for lack in first.lacking),
         f" ({suppressed} more ledgers before it were not logged)" if suppressed else "",

@@ -8,7 +8,7 @@ from ..shared_timer import SharedTimer
 
 
 class IdleLac:
-    """Sends the LAC once if nothing was confirmed or appended between two checks, which is the case at most two
+    """Sends the LAC a single time when nothing has been confirmed or appended between two checks, that is, at most two
     intervals after the last confirmation.
 
     Sends it again when a bookie joins, because that bookie receives no frame of confirmed entries.

@@ -24,7 +24,7 @@ class ProgressClock:
         self._progress_at = self._loop.time()
 
     def begins(self) -> None:
-        """Called before anything starts to wait. Restarts the time limit if nothing is waiting yet."""
+        """Called before something starts to wait. Restarts the time limit if nothing is waiting yet."""
         if not self._waits():
             self.progressed()
 

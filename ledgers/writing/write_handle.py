@@ -71,7 +71,7 @@ class WriteHandle(PipelineShell):
         return await (await self.append_async(payload))
 
     async def append_async(self, payload: Payload) -> asyncio.Future[int]:
-        """Accepts one entry; returns a future of its id. Ids follow the order of these calls.
+        """Accepts one entry; returns a future of its id. Ids are assigned in the order of the calls.
 
         Waits only while `pending_bytes_max` bytes are unconfirmed, or a bookie is too far behind (rule W6). Raises
         EntryTooLarge (the writer remains usable), or the error that has ended the writer. If the writer ends later, the
@@ -102,9 +102,9 @@ class WriteHandle(PipelineShell):
     async def append_batch(self, payloads: Sequence[Payload]) -> range:
         """Appends consecutive entries; returns their ids when all are confirmed, as for `append`.
 
-        Before accepting the entries, waits as `append_async` does. Batches follow the order of these calls. Raises
-        EntryTooLarge if one of the entries is too large, in which case none was accepted; otherwise raises as `append`
-        does.
+        Before accepting the entries, waits as `append_async` does. Batches are appended in the order of the calls.
+        Raises EntryTooLarge if one of the entries is too large, in which case none was accepted; otherwise raises as
+        `append` does.
         """
         self.check_process()
         checked = CheckedBatch(payloads, self.entry_bytes_max)

@@ -64,7 +64,8 @@ class BackupWriter:
 
 
 def read_header(file: IO[bytes]) -> Header:
-    """Reads the header, wherever the file is positioned. Raises BackupUnusable if it is not one of our backups."""
+    """Reads the header, whatever the file's current position. Raises BackupUnusable if the file is not a backup that
+    this program can read."""
     file.seek(0)
     fields = _fields(file.readline(LINE_BYTES_MAX), 1)
     if fields.get("bookledger") != FORMAT:

@@ -53,7 +53,7 @@ async def restore(
     """
     header = read_header(file)
     if await store.get(keys.LAYOUT) is not None:
-        raise BackupUnusable("there is a cluster here already; restore into a prefix or a file that is empty")
+        raise BackupUnusable("there is already a cluster here; restore into an empty prefix or file")
     await _begin(store, header.created_ms, now_ms)
     await _put_all(store, file, on_key)
     return header
@@ -164,9 +164,7 @@ def _check_is_note(key: str) -> None:
     if key.startswith(PROCESSES):
         raise _is_running(key)
     if key not in NOTED and not key.startswith(NOTED_BELOW):
-        raise BackupUnusable(
-            f"there is something here already ({key}); restore into a prefix or a file that is empty"
-        )
+        raise BackupUnusable(f"there is already something here ({key}); restore into an empty prefix or file")
 
 
 async def _put(store: MetadataStore, items: Iterable[Item]) -> None:
@@ -185,5 +183,5 @@ async def _put_one(store: MetadataStore, item: Item) -> None:
             return  # written by a bookie that had been hanging: its value is newer than the backup's
         if found is None or found.value != item.value:
             raise BackupUnusable(
-                f"there is already another value under {item.key}; restore into a prefix or a file that is empty"
+                f"there is already another value under {item.key}; restore into an empty prefix or file"
             ) from None

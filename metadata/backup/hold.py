@@ -213,7 +213,7 @@ class Accepted:
 
     @property
     def number(self) -> int:
-        """Identifies this acceptance; not 0."""
+        """The number that identifies this acceptance; never 0."""
         return int.from_bytes(self.nonce[:8]) | 1
 
 
@@ -230,8 +230,8 @@ async def accepted(store: MetadataStore) -> Accepted | None:
 
 
 async def waiting(store: MetadataStore) -> list[BookieRef]:
-    """Returns the bookies that were absent at the last acceptance, are back, and have not reported since: they keep
-    copies that the metadata places elsewhere. Raises MetadataError."""
+    """Returns the bookies that were absent at the last acceptance, have come back, and have not reported since: they
+    keep copies that the metadata places elsewhere. Raises MetadataError."""
     if (one := await accepted(store)) is None:
         return []
     return [it for it in await directory_generations.returned(store, one.number) if one.is_without(it)]

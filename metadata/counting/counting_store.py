@@ -47,7 +47,8 @@ class Counts:
 
 
 def _name_of(error: MetadataError) -> str:
-    """Returns the name of the error class that is common to all stores, because alerts look for that name."""
+    """Returns the name of the error's class, or of its nearest base class that all stores share, because alerts look
+    for that name."""
     return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == MetadataError.__module__)
 
 
@@ -109,7 +110,7 @@ class CountingStore:
         return self.health_seen
 
     def finding(self) -> Finding:
-        """Returns the finding on whether the store accepts changes, as of the last call of `health`."""
+        """Returns the finding about whether the store accepts changes, as of the last call to `health`."""
         return of_store(self.health_seen, age_seconds=time.monotonic() - self._health_at)
 
     async def close(self) -> None:

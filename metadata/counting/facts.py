@@ -92,7 +92,7 @@ def why_not_ready(findings: Iterable[Finding]) -> str:
 
 
 def whole(findings: Iterable[Finding]) -> Verdict:
-    """Returns the verdict on a whole cluster: AMISS takes precedence over UNKNOWN."""
+    """Returns the verdict on whether the cluster is whole: AMISS takes precedence over UNKNOWN."""
     verdicts = {one.verdict for one in findings if one.keeps_from_whole}
     return next((one for one in (Verdict.AMISS, Verdict.UNKNOWN) if one in verdicts), Verdict.WELL)
 
@@ -153,8 +153,7 @@ CERTIFICATE_TWO_WEEKS = Fact(
     alerts=("CertificateRunsOut",),
 )
 CERTIFICATE_DAYS = {CERTIFICATE: 0, CERTIFICATE_TWO_DAYS: 2, CERTIFICATE_TWO_WEEKS: 14}
-"""For each of these facts, the minimum number of days of validity that a certificate must have left for the verdict
-WELL."""
+"""For each of these facts, the minimum number of days that a certificate must still be valid for the verdict WELL."""
 METADATA = Fact(
     "metadata",
     "The metadata store accepts changes.",
@@ -329,4 +328,4 @@ OF_A_CLUSTER = (
 )
 FACTS = tuple(dict.fromkeys((STARTED, *OF_A_BOOKIE, *OF_A_CLUSTER)))
 PUBLISHED = (*CERTIFICATE_DAYS, READABLE)
-"""Facts that only the bookie itself can measure. In its registration, it publishes those with the verdict AMISS."""
+"""Facts that only the bookie itself can measure. It publishes those with the verdict AMISS in its registration."""

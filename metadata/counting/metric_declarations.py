@@ -22,7 +22,7 @@ from prometheus_client.utils import floatToGoString
 PREFIX = "bookledger"
 
 UNITS = ("seconds", "bytes")
-"""Units with which a metric's name may end."""
+"""Units that a metric's name may end with."""
 
 
 class MetricKind(StrEnum):
@@ -53,7 +53,7 @@ class Declaration:
 
     @property
     def name(self) -> str:
-        """The name in Prometheus; the series of a histogram add suffixes to it."""
+        """The metric's name in Prometheus; the series of a histogram have further suffixes."""
         return self.base + _SUFFIXES.get(self.kind, "")
 
     @property

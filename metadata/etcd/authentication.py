@@ -1,8 +1,8 @@
-"""Authentication with etcd: the user's token, and the password that it is obtained with, which may change at any time.
+"""Authentication with etcd: the user's token, and the password used to obtain it, which may change at any time.
 
 The password file is read again for every new token. The file may be changed before etcd has the new password, because
-the last password that etcd accepted is also tried. If the password is changed in etcd first, calls wait for the file as
-they wait for an unreachable etcd, so watches and leases resume without a restart.
+the last password that etcd accepted is also tried. If the password is changed in etcd first, calls wait for the file to
+change, just as they wait for an unreachable etcd, so watches and leases resume without a restart.
 """
 
 from __future__ import annotations

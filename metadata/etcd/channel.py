@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class Credentials:
-    """Credentials of one store. The constructor raises OSError or ValueError for a file that cannot be used."""
+    """TLS credentials of one store. The constructor raises OSError or ValueError for a file that cannot be used."""
 
     def __init__(self, config: EtcdConfig) -> None:
         self._config = config
@@ -180,7 +180,7 @@ class EtcdChannels:
             self._current = (self._current + 1) % self.endpoint_count
 
     async def connected(self, endpoint: str, seconds: float) -> grpc.aio.Channel:
-        """Connects the endpoint's channel. Raises NotSent after `seconds`.
+        """Connects the endpoint's channel. Raises NotSent if this takes longer than `seconds`.
 
         Nothing is sent before this returns, so a call can use another endpoint after NotSent. If the connection failed,
         its channel is returned nevertheless: a call on it fails immediately with the reason, for example a TLS
@@ -201,8 +201,8 @@ class EtcdChannels:
     async def credentials(
         self, endpoint: str, channel: grpc.aio.Channel, seconds: float
     ) -> tuple[Metadata, str | None]:
-        """Returns the metadata of a call, and the token in it if a user is configured. Raises the same errors as
-        `Authentication.token`."""
+        """Returns the metadata for a call, and the token that it contains, or None if no user is configured. Raises the
+        same errors as `Authentication.token`."""
         if self._config.user is None:
             return REQUIRE_LEADER, None
 
@@ -220,7 +220,7 @@ class EtcdChannels:
         return (*REQUIRE_LEADER, ("token", token)), token
 
     def forget_token(self, token: str | None) -> None:
-        """Makes the next call authenticate again, unless another call has done so."""
+        """Makes the next call authenticate again, unless another call has already done so."""
         self._authentication.forget(token)
 
     def _channel(self, endpoint: str) -> grpc.aio.Channel:
@@ -275,9 +275,8 @@ class _RetriedCall:
                 except NotSent as failure:
                     self._failures[endpoint] = str(failure)
                     refusals += isinstance(failure, MemberRefused)
-                    if isinstance(
-                        failure, PasswordRefused
-                    ):  # its error is more useful than that of a last attempt with no time left
+                    if isinstance(failure, PasswordRefused):
+                        # more useful than the error of a last attempt with no time left
                         self._refused = failure
                 except AnswerLost as lost:
                     self._answer_lost(endpoint, str(lost))

@@ -123,7 +123,7 @@ def etcdctl_commands(metadata_uri: str) -> Iterator[str]:
     for role, access in ACCESS.items():
         name = f"{prefix}-{role}"
         yield shlex.join(["etcdctl", "role", "add", name])
-        # clients read the revision by reading the prefix, although it is not a key
+        # clients learn the revision by reading the prefix itself, which is not a key
         yield _granted(name, "read", f"{prefix}/", is_prefix=False)
         for key in access.writes:
             yield _granted(name, "readwrite", f"{prefix}/{key}", is_prefix=not key or key.endswith("/"))

@@ -2,7 +2,7 @@
 
 The joined transaction contains all conditions and all operations. If a condition does not hold, which is rare, nothing
 is done, and each transaction is sent separately. No transaction reads a key that another one changes, so each has the
-same outcome as if they were sent separately, in any order. All their changes have the same revision.
+same outcome as if all were sent separately, in any order. All their changes have the same revision.
 """
 
 from __future__ import annotations

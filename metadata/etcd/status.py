@@ -18,10 +18,10 @@ VERSION_MIN = (3, 4)
 """Minimum version of etcd. Older versions lack lease checkpoints, and the hasleader check for single calls."""
 
 UNSAFE = (((3, 4), (3, 4, 22)), ((3, 5), (3, 5, 6)))
-"""Ranges of etcd versions, excluding their ends, that may lose confirmed writes, according to etcd: 3.5.0 to 3.5.2 if
-any member is killed (etcd-io/etcd #13766), before 3.4.21 and 3.5.5 if the only member is killed (#14370), before 3.5.6
-if a member is killed during defragmentation (#14685), and 3.4.20, 3.4.21 and 3.5.5 if a member joins a cluster with
-authentication."""
+"""Ranges of etcd versions that, according to etcd, may lose confirmed writes; a range does not include its end. The
+defects: 3.5.0 to 3.5.2 if any member is killed (etcd-io/etcd #13766), before 3.4.21 and 3.5.5 if the only member is
+killed (#14370), before 3.5.6 if a member is killed during defragmentation (#14685), and 3.4.20, 3.4.21 and 3.5.5 if a
+member joins a cluster with authentication."""
 
 _ALARM = re.compile(r"\balarm:(\w+)")
 _ALARMS = {

@@ -48,7 +48,7 @@ from .watch import resuming_watch
 # requested only up to the number at which the page will most likely end.
 
 PAGE_BYTES = 512 * 1024
-"""Size of a page if its values are as large as those of the previous page."""
+"""Size that a page has if its values are as large as those of the previous page."""
 
 BYTES_EACH = 8 * 1024
 """Number of bytes assumed for a key and its value until the first page of the key's prefix has been read. It is high,
@@ -78,8 +78,8 @@ class Paging:
         return max(1, min(most, int(PAGE_BYTES / self.bytes_each)))
 
     def end(self, after: bytes, limit: int) -> bytes | None:
-        """Returns the key up to which a page of `limit` keys after the key `after` most likely extends; None to request
-        a range without an end."""
+        """Returns the key up to which a page of `limit` keys after the key `after` will most likely extend, or None to
+        request a range without an end."""
         numbered = _NUMBERED.fullmatch(after)
         if numbered is None:
             return None
@@ -329,8 +329,8 @@ def _absent(key: bytes) -> pb.Compare:
 
 
 def _beginning(key: bytes, begins: bytes) -> list[pb.Compare]:
-    """Returns conditions which ensure that the key's value begins with `begins` and has more bytes: it is between
-    `begins` and the next value that does not begin with it."""
+    """Returns conditions that hold if the key's value begins with `begins` and has more bytes, that is, if it lies
+    between `begins` and the next value that does not begin with it."""
     if not begins:
         return []
     bounds = ((pb.Compare.GREATER, begins), (pb.Compare.LESS, prefix_end(begins)))

@@ -83,7 +83,7 @@ async def _opened(channels: EtcdChannels, key: bytes, range_end: bytes, after: i
             return await channels.run(attempt, Effect.READS)
         except EtcdRefused:
             raise
-        except StoreUnavailable:  # retry: once etcd can be reached again, the watch resumes where it was
+        except StoreUnavailable:  # retry: once etcd can be reached again, the watch resumes where it left off
             channels.check_open()
             await asyncio.sleep(RESUME_PAUSE_SECONDS)
 

@@ -14,7 +14,7 @@ from ..version import encode_record
 FORMAT_VERSION = 1
 
 RESTART_MS = 30_000
-"""Maximum time for which a restarting bookie is absent."""
+"""A bookie that has been absent for less time than this may merely be restarting."""
 
 
 @dataclass(frozen=True, slots=True)

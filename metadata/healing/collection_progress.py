@@ -59,11 +59,11 @@ def _passed(cookie: Versioned, reports: dict[str, Versioned]) -> int:
 
 
 async def retire(store: MetadataStore, tombstones: Mapping[int, int]) -> None:
-    """Deletes these tombstones, a mapping of ledger ids to versions. First raises the end of the retired ids, which
-    replaces them.
+    """Deletes these tombstones, given as a mapping of ledger ids to versions. First raises the end of the retired ids,
+    which takes the place of the tombstones.
 
     Reads the tombstones once more, because a store that was rolled back may assign a version twice (rule W8), so the
-    record with that version may be a ledger. Raises MetadataError; some tombstones may be left.
+    record with that version may be a ledger. Raises MetadataError; in that case, some tombstones may be left.
     """
     found = [
         one async for one in LedgerStore(store).look_up(sorted(tombstones)) if isinstance(one, Tombstone)

@@ -27,7 +27,7 @@ class Unreachable:
     why: str
 
     def is_at(self, address: str) -> bool:
-        """Returns whether this applies to a bookie whose address is now `address`."""
+        """Returns whether this report applies to a bookie whose address is now `address`."""
         return self.address in ("", address)
 
 

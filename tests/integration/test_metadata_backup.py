@@ -51,7 +51,7 @@ def test_a_restored_backup_keeps_what_it_does_not_know_and_recovers_only_when_ac
     restored = told("metadata", "restore", str(file), f"--metadata={new}")
     assert restored["restored"] and restored["keys"] == saved["keys"]
     again = fails_with_one_line("metadata", "restore", str(file), f"--metadata={new}")
-    assert "a cluster here already" in again
+    assert "already a cluster here" in again
     with started_again(tmp_path, new), LedgerClient(new) as client:
         with pytest.raises(LedgerRecoveryFailed, match="bookledger metadata check"):
             client.open_ledger(writer.ledger_id)

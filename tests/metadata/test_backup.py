@@ -166,11 +166,11 @@ def test_a_file_of_something_else_or_of_a_newer_program_is_named() -> None:
 
 async def test_it_is_restored_only_where_there_is_no_cluster() -> None:
     store = await filled(MemoryStore(), {keys.LAYOUT: b"another"})
-    with pytest.raises(BackupUnusable, match="there is a cluster here already"):
+    with pytest.raises(BackupUnusable, match="there is already a cluster here"):
         await restore(store, io.BytesIO(backup()), 1)
     assert await all_of(store) == {keys.LAYOUT: b"another"}
     store = await filled(MemoryStore(), {keys.ledger(1): b"another's"})
-    with pytest.raises(BackupUnusable, match="something here already"):
+    with pytest.raises(BackupUnusable, match="already something here"):
         await restore(store, io.BytesIO(backup()), 1)
     assert await store.get(keys.LAYOUT) is None, "it is no cluster"
     await hold.begin(other := MemoryStore(), backup_ms=HEADER.created_ms + 1, now_ms=2)
@@ -207,9 +207,9 @@ async def test_it_takes_the_place_of_metadata_that_was_lost_under_living_bookies
     [
         (keys.bookie("b1"), "stop all of them first"),
         (keys.journal_node("jn1"), "stop all of them first"),
-        (keys.ledger(9), "something here already"),
-        (keys.cookie("b9"), "something here already"),
-        (f"{keys.RESTORED}-2/layout", "something here already"),
+        (keys.ledger(9), "already something here"),
+        (keys.cookie("b9"), "already something here"),
+        (f"{keys.RESTORED}-2/layout", "already something here"),
     ],
 )
 async def test_nothing_else_than_what_bookies_noted_makes_way_for_it(key: str, why: str) -> None:
@@ -300,7 +300,7 @@ async def test_one_that_was_cut_off_anywhere_is_made_again_from_the_beginning() 
 
 
 async def test_nothing_is_made_again_where_there_is_a_cluster_or_half_a_backup_or_anything_else() -> None:
-    for key, why in ((keys.LAYOUT, "there is a cluster here"), (keys.ledger(9), "something here already")):
+    for key, why in ((keys.LAYOUT, "there is a cluster here"), (keys.ledger(9), "already something here")):
         store = await filled(MemoryStore(await emptied()), {key: b"!"})
         with pytest.raises(BackupUnusable, match=why):
             await put_rebuilt(store, io.BytesIO(backup(MADE)), 3)

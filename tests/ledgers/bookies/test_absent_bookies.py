@@ -363,7 +363,7 @@ def test_a_client_warns_of_one_ledger_in_ten_seconds_that_begins_without_a_booki
         await create()
 
     run(scenario())
-    without = "begins without bookie b3, which does not answer or takes no entries now"
+    without = "begins without bookie b3, which does not answer or currently accepts no entries"
     assert [record.message for record in caplog.records if record.name == creation.log.name] == [
         f"ledger 1 {without}",
         f"ledger 4 {without} (2 more ledgers before it were not logged)",
