@@ -110,7 +110,7 @@ def ledger_id_of(key: str) -> int:
     """Parses the ledger id from a key that ends in one. Raises BadRecord for any other key."""
     digits = key.rpartition("/")[2]
     if not _LEDGER_DIGITS.fullmatch(digits):
-        raise BadRecord(key, "it is not the key of a ledger")
+        raise BadRecord(key, "the key does not end in a ledger id")
     return int(digits, 16)
 
 
@@ -193,8 +193,8 @@ def log_pages(identity: bytes) -> str:
 
 
 def log_page(identity: bytes, end_position: int) -> str:
-    """Returns the key of a page by the position at which the page ends. The page that holds a position is found under
-    the first key greater than this function's result for that position."""
+    """Returns the key of the page that ends at this position. The page that holds a position has the first key greater
+    than this function's result for that position."""
     assert 0 <= end_position <= LEDGER_ID_MAX
     return f"{log_pages(identity)}{end_position:016x}"
 
@@ -204,8 +204,8 @@ def log_times(identity: bytes) -> str:
 
 
 def log_time(identity: bytes, ended_us: int, end_position: int | None = None) -> str:
-    """Returns the key under which a page is found by time. Without a position, returns a string that sorts before all
-    keys for this time or a later one."""
+    """Returns the key that finds a page by the time at which it ends. Without a position, returns a string that sorts
+    before the keys of all pages that end at this time or later."""
     assert 0 <= ended_us <= LEDGER_ID_MAX
     behind = "" if end_position is None else f"{end_position:016x}"
     return f"{log_times(identity)}{ended_us:016x}{behind}"
@@ -252,7 +252,7 @@ def log_shares(log_set: str, group: str) -> str:
 
 
 def candidates(led: str) -> str:
-    """Returns the prefix of the keys of all candidates for leadership by the record under the key `led`."""
+    """Returns the common prefix of the keys of all candidates for the record under the key `led`."""
     return f"{CANDIDATES}{led}/"
 
 

@@ -138,7 +138,8 @@ def gaps_max(ensemble_size: int, write_quorum: int, ack_quorum: int) -> int:
 
 
 def with_gaps(living: Sequence[T], absent: Sequence[T], ensemble_size: int) -> list[T]:
-    """Builds an ensemble from the living bookies, in their order, and the absent ones, at evenly spread positions.
+    """Builds an ensemble in which the absent bookies are at evenly spread positions, and the living ones fill the other
+    positions in their order.
 
     Any run of n positions then has at most n * absent / ensemble size absent bookies, rounded up.
     """

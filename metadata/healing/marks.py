@@ -53,7 +53,7 @@ class Marks:
         return None if found is None else _decode(found.key, found.value)
 
     async def list(self) -> AsyncIterator[Mark]:
-        """Yields all marks that can be decoded, in order of ledger ids."""
+        """Yields all marks that can be decoded, in order of ledger id."""
         async for item in list_all(self._store, keys.UNDERREPLICATED):
             try:
                 mark = _decode(item.key, item.value)
@@ -75,7 +75,7 @@ class Marks:
         )
 
     async def remove(self, ledger_id: int) -> None:
-        """Removes the mark, because the ledger needs no work. A mark that has just changed stays, and is checked again
+        """Removes the mark of a ledger that needs no work. A mark that has just changed stays, and is checked again
         later."""
         found = await self._store.get(keys.underreplicated(ledger_id))
         if found is not None:

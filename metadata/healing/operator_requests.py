@@ -18,9 +18,9 @@ FORMAT_VERSION = 1
 
 
 class OrderKind(StrEnum):
-    """DRAIN: the bookie gets no new entries, and its copies are moved to other bookies. MAINTENANCE: it is absent on
-    purpose, and nothing is re-replicated. GIVEN_UP: it is lost for good, and its copies are re-created on other bookies
-    at once."""
+    """DRAIN: the bookie gets no new entries, and its copies are moved to other bookies. MAINTENANCE: the bookie is
+    absent on purpose, and nothing is re-replicated. GIVEN_UP: the bookie is lost for good, and its copies are
+    re-created on other bookies at once."""
 
     DRAIN = "drain"
     MAINTENANCE = "maintenance"
@@ -82,6 +82,7 @@ def _decode(key: str, value: bytes) -> Order:
     if message.format_version != FORMAT_VERSION or message.kind not in _FROM_PB:
         raise BadRecord(
             key,
-            f"order {message.kind} of version {message.format_version}; this program supports {FORMAT_VERSION}",
+            f"order kind {message.kind}, format version {message.format_version}; this program supports version "
+            f"{FORMAT_VERSION}",
         )
     return Order(key.removeprefix(keys.ORDERS), _FROM_PB[message.kind], message.since_ms)

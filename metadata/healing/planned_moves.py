@@ -39,7 +39,7 @@ class Moves:
 
 
 async def list_moves(store: MetadataStore) -> AsyncIterator[Moves]:
-    """Yields all planned moves that can be decoded, in order of ledger ids. Raises MetadataError."""
+    """Yields all planned moves that can be decoded, in order of ledger id. Raises MetadataError."""
     async for item in list_all(store, keys.MOVES):
         try:
             found = _decode(item.key, item.value)
@@ -70,7 +70,7 @@ async def cancel(store: MetadataStore) -> int:
     count = 0
     async for item in list_all(
         store, keys.MOVES
-    ):  # a plan that has changed since it was listed is being executed, and stays
+    ):  # a plan that has changed since it was listed is kept: it is being executed
         count += await settled_writes.delete_unless_changed(store, item.key, item.version)
     return count
 
@@ -101,7 +101,7 @@ def _decode(key: str, value: bytes) -> Moves:
         raise BadRecord(key, str(error)) from error
     if message.format_version != FORMAT_VERSION:
         raise BadRecord(
-            key, f"moves of version {message.format_version}; this program supports {FORMAT_VERSION}"
+            key, f"format version {message.format_version}; this program supports {FORMAT_VERSION}"
         )
     return Moves(
         keys.ledger_id_of(key),

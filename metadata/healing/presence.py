@@ -52,8 +52,8 @@ class Expected:
 
 
 async def expected_bookies(store: MetadataStore) -> list[Expected]:
-    """Returns every formatted bookie, registered or not, that is neither being drained nor marked as given up, by name.
-    Raises MetadataError."""
+    """Returns, sorted by name, every formatted bookie, registered or not, that is neither being drained nor marked as
+    given up. Raises MetadataError."""
     cookies = await cluster.list_cookies(store)
     orders = {
         order.bookie_id: order.kind for order in await _if_allowed(operator_requests.list_orders(store)) or ()

@@ -2,8 +2,9 @@
 logs its loss, and releases it.
 
 The key is ours if its value is one that we wrote, or tried to write, under the present lease. A nonce made with the
-lease ensures that no other value is equal. So if the answer to a creation is lost, the key is still recognized as ours.
-A key that another client deleted is not ours, nor is a key held under an older lease in a store that was rolled back.
+lease ensures that no value written by another client, or under another lease, is mistaken for ours. So if the answer to
+a creation is lost, the key is still recognized as ours. A key that another client deleted is not ours, nor is a key
+held under an older lease in a store that was rolled back.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class HeldKey:
     """Call `take`, then `keep` or `renew` until the key is lost; after that it may be taken again. Call `give_up` at
     the end.
 
-    `stands`: the key as last seen or written, while it is held. `changed`: set it to make `keep` publish a new value at
-    once.
+    `stands`: the key, with its value and version, as last seen or written; None while the key is not held. `changed`:
+    set it to make `keep` publish a new value at once.
     """
 
     def __init__(self, store: MetadataStore, key: str, lease_seconds: float, value: Value, what: str) -> None:
@@ -79,8 +80,8 @@ class HeldKey:
     async def take(self) -> bool:
         """Creates the key; returns False if another holder has it.
 
-        Raises StoreUnavailable, LeaseLost. A later call recognizes a key that an earlier call created without getting
-        the answer.
+        Raises StoreUnavailable, LeaseLost. If an earlier call created the key but did not receive the answer, a later
+        call recognizes the key.
         """
         lease = await self._living_lease()
         value = self._value(self._nonce)

@@ -24,7 +24,7 @@ class HeldName(ABC):
     """Call `take` once, `keep` until cancelled, then `give_up`."""
 
     leases_to_wait_again = LEASES_TO_WAIT
-    """Replaces LEASES_TO_WAIT when a process that has lost the name takes it again."""
+    """Used in place of LEASES_TO_WAIT when a process that has lost the name takes it again."""
 
     def __init__(self, store: MetadataStore, key: str, lease_seconds: float, owner: bytes, what: str) -> None:
         """`owner`: bytes that no other living process has, by which the process recognizes its own key under an older
@@ -60,14 +60,14 @@ class HeldName(ABC):
             except (StoreUnavailable, LeaseLost) as error:
                 log.log(weight(error), "cannot take %s again yet: %s", self._what, error)
             await asyncio.sleep(renewal_seconds(self._lease_seconds, has_failed=True))
-        log.warning("%s was taken again", self._what)
+        log.warning("took %s again after losing it", self._what)
 
     async def _take(self, leases_to_wait: int) -> None:
         deadline = lease_clock.now() + leases_to_wait * self._lease_seconds
         while not await self._is_taken():
             if lease_clock.now() >= deadline:
                 raise self._taken()
-            log.info("waiting for the old lease of %s to run out", self._what)
+            log.info("waiting for the old lease of %s to expire", self._what)
             await asyncio.sleep(renewal_seconds(self._lease_seconds))
 
     async def _is_taken(self) -> bool:

@@ -8,8 +8,8 @@ import time
 
 
 def now() -> float:
-    """Returns, in seconds, the time by the running loop's clock (virtual time in a simulation) plus the time for which
-    the machine was suspended."""
+    """Returns the running loop's time (virtual in a simulation) plus the time for which the machine was suspended, in
+    seconds."""
     suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
     return asyncio.get_running_loop().time() + round(
         suspended, 3

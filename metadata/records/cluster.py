@@ -91,7 +91,8 @@ async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
 
 
 async def list_cookies(store: MetadataStore) -> list[Cookie]:
-    """Returns the cookies of all formatted bookies that can be decoded, by name. Raises MetadataError."""
+    """Returns the cookies of all formatted bookies, sorted by name, omitting those that cannot be decoded. Raises
+    MetadataError."""
     found = []
     async for item in list_all(store, keys.COOKIES):
         try:
@@ -102,7 +103,7 @@ async def list_cookies(store: MetadataStore) -> list[Cookie]:
 
 
 async def list_bookies(store: MetadataStore) -> list[Registration]:
-    """Returns every live bookie whose registration can be decoded, by name, including read-only ones."""
+    """Returns every live bookie whose registration can be decoded, including read-only ones, sorted by name."""
     found: list[Registration] = []
     async for item in list_all(store, keys.BOOKIES):
         try:

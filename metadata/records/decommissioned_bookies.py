@@ -31,7 +31,7 @@ class Decommissioned:
 
     @property
     def at(self) -> str:
-        """The time in a readable form, in UTC."""
+        """When the bookie was decommissioned, in a readable form, in UTC."""
         return (
             datetime.fromtimestamp(self.at_ms / 1000, UTC)
             .isoformat(timespec="seconds")

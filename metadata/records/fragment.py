@@ -37,7 +37,7 @@ class Lacking:
 
     def __post_init__(self) -> None:
         if not 0 <= self.first_entry <= self.last_entry:
-            raise ValueError(f"entries {self.first_entry} to {self.last_entry} are not a valid lacking range")
+            raise ValueError(f"a copy cannot lack entries {self.first_entry} to {self.last_entry}")
 
     @classmethod
     def everything(cls, position: int) -> Lacking:
@@ -74,7 +74,7 @@ class Fragment:
         return in_place_of in self.ensemble and new.bookie_id not in others
 
     def moved(self, old: BookieRef, new: BookieRef) -> Fragment:
-        """Replaces `old` by `new` at the same position; the copy there is then recorded as lacking no entries."""
+        """Replaces `old` with `new` at the same position; the copy there is then recorded as lacking no entries."""
         ensemble = tuple(new if one == old else one for one in self.ensemble)
         return replace(self.whole_at(self.ensemble.index(old)), ensemble=ensemble)
 
@@ -126,11 +126,13 @@ def check_fragments(
         raise ValueError("the first fragment must begin at entry 0")
     for one, following in zip(fragments, fragments[1:], strict=False):
         if one.first_entry >= following.first_entry:
-            raise ValueError("fragments must be strictly increasing in first entry")
+            raise ValueError("the first entries of fragments must be strictly increasing")
     for fragment in fragments:
         names = {bookie.bookie_id for bookie in fragment.ensemble}
         if len(fragment.ensemble) != ensemble_size or len(names) != ensemble_size:
             raise ValueError(f"an ensemble must name {ensemble_size} different bookies")
         positions = [lack.position for lack in fragment.lacking]
         if positions != sorted(set(positions)) or not set(positions) <= set(range(ensemble_size)):
-            raise ValueError(f"invalid lacking positions {positions} in an ensemble of {ensemble_size}")
+            raise ValueError(
+                f"invalid positions {positions} of copies that lack entries in an ensemble of {ensemble_size}"
+            )

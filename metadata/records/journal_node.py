@@ -45,6 +45,6 @@ def decode(key: str, value: bytes) -> JournalNodeRecord:
         raise BadRecord(key, str(error)) from error
     if message.format_version != FORMAT_VERSION:
         raise BadRecord(
-            key, f"version {message.format_version} of a JournalNode; this program supports {FORMAT_VERSION}"
+            key, f"format version {message.format_version}; this program supports {FORMAT_VERSION}"
         )
     return JournalNodeRecord(message.name, message.rpc_address, message.http_address, message.session)

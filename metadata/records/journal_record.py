@@ -50,7 +50,7 @@ class SegmentRecord:
     finalized: bool = False
 
     def as_finalized(self, generation: int) -> FinalizedSegment:
-        """Creates the separate record of a finalized segment in the state."""
+        """Creates the separate record of this segment, which must be finalized."""
         assert self.finalized and self.end_txid is not None
         return FinalizedSegment(
             self.start_txid, self.end_txid, self.ledger_id, self.layout_version, self.writer_epoch, generation
@@ -94,8 +94,8 @@ class JournalState:
 
     `owner` is the id of the process that was promised the epoch `last_promised_epoch`, b"" if unknown. `joined_behind`
     is the first txid of the segment that the other acceptors had in progress when this acceptor joined the journal, 0
-    if there was none. The acceptor that it replaced may have acknowledged edits of that segment, and of earlier ones,
-    that this acceptor lacks, so it does not vote on them (qjm_compat/sync/joining.py gives the reasoning).
+    if there was none. The acceptor that this one replaced may have acknowledged edits of that segment, and of earlier
+    ones, that this one lacks, so this one does not vote on them (qjm_compat/sync/joining.py gives the reasoning).
     `epochs_above`: an acceptor that was lost may have promised epochs up to this one, so this acceptor promises none of
     them. A writer that already has such an epoch continues.
     """
@@ -132,7 +132,7 @@ class JournalState:
         )
 
     def finalized(self, records: Iterable[FinalizedSegment]) -> dict[int, FinalizedSegment]:
-        """Returns the journal's finalized segments by first txid, in order: those in `records`, and those in this state
+        """Returns the journal's finalized segments, in order of first txid: those in `records`, and those in this state
         that do not have a record yet."""
         found = {record.start_txid: record for record in records if self.shows(record)}
         for segment in self.segments:
@@ -182,7 +182,7 @@ def decode_finalized(key: str, value: bytes) -> FinalizedSegment:
         message = pb.FinalizedSegment.FromString(value)
         _check_version(message.format_version)
         if not 0 < message.start_txid <= message.end_txid:
-            raise ValueError(f"a segment from txid {message.start_txid} to {message.end_txid}")
+            raise ValueError(f"a segment cannot run from txid {message.start_txid} to {message.end_txid}")
     except (DecodeError, ValueError) as error:
         raise BadRecord(key, str(error)) from error
     return FinalizedSegment(

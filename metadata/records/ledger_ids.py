@@ -14,10 +14,10 @@ FIRST_LEDGER_ID = 1
 
 
 async def take_ledger_ids(store: MetadataStore, count: int) -> range:
-    """Takes `count` ids that no other caller gets, or fewer if the ids run out. A crash merely leaves them unused.
+    """Takes `count` ids that no other caller gets, or fewer if the ids run out. A crash merely leaves the ids unused.
 
-    Raises MetadataRestored, and takes none, until an operator accepts metadata that has reverted to an older copy: the
-    counter may be lower than the ids of the bookies' ledgers.
+    If the metadata has reverted to an older copy, raises MetadataRestored, and takes no ids, until an operator accepts
+    the metadata: the counter may be lower than the ids of the bookies' ledgers.
     """
     assert count >= 1
 

@@ -178,13 +178,13 @@ class LedgerRecord:
 
     @property
     def is_on_no_bookie(self) -> bool:
-        """Whether the ledger has to be read from the object store, because all copies on bookies, if there are any, may
-        lack all entries."""
+        """Whether the ledger has to be read from the object store, because no bookie's copy of any fragment is known to
+        be complete."""
         return self.is_in_object_store and all(len(f.lacking) == len(f.ensemble) for f in self.fragments)
 
     @property
     def has_no_ensembles(self) -> bool:
-        """Whether bookies are to keep no entries of the ledger (rule O2)."""
+        """Whether no bookie is to keep entries of the ledger (rule O2)."""
         return not any(fragment.ensemble for fragment in self.fragments)
 
     @property
@@ -193,7 +193,7 @@ class LedgerRecord:
         return any(fragment.lacking for fragment in self.fragments)
 
     def uploading(self, copy: ColdCopy) -> LedgerRecord:
-        """Records a copy, complete or still being uploaded, in place of any other."""
+        """Records a copy, complete or still being uploaded, replacing any earlier one."""
         return replace(self, cold=copy, cold_version=self.cold_version + copy.is_stored)
 
     def forgetting_copy(self) -> LedgerRecord:
@@ -240,7 +240,8 @@ class LedgerRecord:
 
     @property
     def confirmed_through(self) -> int:
-        """The last entry that the record proves to be confirmed: all entries before the last fragment are (rule W4)."""
+        """The last entry that the record proves to be confirmed. All entries before the last fragment are confirmed
+        (rule W4)."""
         return self.fragments[-1].first_entry - 1 if self.last_entry is None else self.last_entry
 
     def fragment_of(self, entry_id: int) -> Fragment:
@@ -295,7 +296,7 @@ class LedgerRecord:
         )
 
     def found_at(self, bookie: BookieRef) -> LedgerRecord:
-        """Adds a bookie outside the last ensemble that holds entries of the last fragment."""
+        """Adds a bookie that holds entries of the last fragment but is not in the last ensemble."""
         assert not self.is_closed
         return replace(self, also_at=(*self.also_at, bookie))
 
@@ -370,7 +371,7 @@ class LedgerRecord:
         )
 
     def moved(self, first_entry: int, old: BookieRef, new: BookieRef) -> LedgerRecord:
-        """Replaces `old` by `new`, which has all the entries on disk, in the fragment that begins at `first_entry`."""
+        """In the fragment that begins at `first_entry`, replaces `old` with `new`, which has all entries on disk."""
         return self._with_fragment(first_entry, lambda fragment: fragment.moved(old, new))
 
     def whole_at(self, first_entry: int, bookie: BookieRef) -> LedgerRecord:

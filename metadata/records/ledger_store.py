@@ -17,8 +17,8 @@ from .ledger_record import LedgerRecord, Tombstone
 from .record_decoding import OnUnreadable, skip
 
 SPREAD_MAX = 4
-"""`look_up` lists the whole range from the lowest to the highest given id if the range contains at most this many times
-as many ids as were given."""
+"""`look_up` lists the whole range from the lowest to the highest given id if the range contains at most this many ids
+per given id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class LedgerStore:
         """Creates a ledger. Raises KeyExists if the id belongs to an existing or a deleted ledger.
 
         Raises MetadataRestored until an operator accepts restored metadata, because bookies may hold entries under this
-        id. With `while_held`, the ledger is created nevertheless: its record describes those entries.
+        id. With `while_held`, creates the ledger nevertheless, because its record describes those entries.
         """
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.ledger(record.ledger_id), ledger_codec.encode(mine)
@@ -82,11 +82,12 @@ class LedgerStore:
         )
 
     async def delete(self, found: VersionedRecord) -> None:
-        """Replaces the record by a tombstone; bookies drop its entries later.
+        """Replaces the record with a tombstone; bookies drop the ledger's entries later.
 
-        Raises VersionConflict if the record has changed since. The tombstone of a few bytes permits bookies to drop the
-        ledger, and is kept until all have done so. Without it, a new ledger with that id would show the old ledger's
-        entries. Also, a creation that was retried because an answer was lost could succeed again after the deletion.
+        Raises VersionConflict if the record has changed since. The tombstone, which takes a few bytes, permits bookies
+        to drop the ledger, and is kept until all have done so. Without it, a new ledger with that id would show the old
+        ledger's entries. Also, a creation that was retried because an answer was lost could succeed again after the
+        deletion.
         """
         was = found.record
         if was.cold is not None:
@@ -96,7 +97,8 @@ class LedgerStore:
         await settled_writes.replace(self.store, keys.ledger(was.ledger_id), tombstone, found.version)
 
     async def tombstone(self, ledger_id: int) -> Tombstone | None:
-        """Reads a deleted ledger's tombstone; None for a ledger that exists, or an id that the store never had."""
+        """Reads a deleted ledger's tombstone; returns None if the ledger exists, or if the store has no key for this
+        id."""
         key = keys.ledger(ledger_id)
         found = await self.store.get(key)
         one = None if found is None else decoded(key, found.value, found.version)
@@ -105,8 +107,8 @@ class LedgerStore:
     async def list(
         self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[VersionedRecord]:
-        """Yields every ledger from `first_ledger` on, by id. A listing that fails part-way raises an error; it is never
-        silently cut short.
+        """Yields every ledger from `first_ledger` on, in order of id. A listing that fails part-way raises an error; it
+        is never silently cut short.
 
         Calls `on_unreadable`, which may raise, for each record that cannot be decoded, and continues with the next.
         """
@@ -141,7 +143,7 @@ class LedgerStore:
     async def list_with_deleted(
         self, first_ledger: int = 0, *, limit: int = PAGE_KEYS_MAX, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[VersionedRecord | Tombstone]:
-        """Yields every ledger and tombstone, by id. A listing that fails part-way raises an error."""
+        """Yields every ledger and tombstone, in order of id. A listing that fails part-way raises an error."""
         if first_ledger > keys.LEDGER_ID_MAX:
             return
         after = keys.ledger(first_ledger - 1) if first_ledger > 0 else None

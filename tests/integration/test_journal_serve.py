@@ -97,7 +97,7 @@ def test_a_daemon_whose_name_somebody_deletes_says_so_and_takes_it_again(
     uri = cluster_on(etcd, tmp_path)
     with JournalNodeDaemon(uri, "one", tmp_path) as daemon:
         run(deleted(uri, "one"))
-        until(lambda: "the name one was taken again" in daemon.log.read_text())
+        until(lambda: "took the name one again" in daemon.log.read_text())
         assert "the name one was lost: its key was deleted or changed" in daemon.log.read_text()
         assert get(f"http://{daemon.http_address}/readyz") == (200, "ok\n")
         assert run(read(uri, "one")) is not None

@@ -105,7 +105,7 @@ async def test_a_name_that_cannot_be_taken_again_is_tried_at_the_pace_of_a_failu
     keeping = asyncio.create_task(name.keep())
     name.held.changed.set()
     try:
-        await until_true(lambda: "was taken again" in caplog.text)
+        await until_true(lambda: "again after losing it" in caplog.text)
     finally:
         await cancel(keeping)
     assert paces == [True]

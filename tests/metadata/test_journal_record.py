@@ -116,7 +116,7 @@ def test_a_previous_state_of_another_version_is_a_bad_record() -> None:
 @pytest.mark.parametrize(("start", "end"), [(0, 5), (5, 4), (0, 0), (-3, 5)])
 def test_a_segment_that_cannot_be_is_a_bad_record(start: int, end: int) -> None:
     value = encode_finalized(FinalizedSegment(start, end, 1, -63, 1, 0), b"")
-    with pytest.raises(BadRecord, match=f"a segment from txid {start} to {end}"):
+    with pytest.raises(BadRecord, match=f"a segment cannot run from txid {start} to {end}"):
         decode_finalized(KEY, value)
 
 

@@ -35,7 +35,7 @@ class ColdCopy:
         starts = self.part_starts
         if list(starts) != sorted(set(starts)) or len(starts) > PARTS_MAX or starts[:1] not in ((), (0,)):
             raise ValueError(
-                f"a copy's first part must begin at entry 0, and each other part at a higher one: {list(starts[:5])}"
+                f"a copy's first part must begin at entry 0, and each later part at a higher entry: {list(starts[:5])}"
             )
 
     @property

@@ -13,16 +13,16 @@ from ...store import MetadataStore
 FORMAT_VERSION = 1
 
 LEDGERS_NAMED_MAX = 32
-"""Maximum number of ledgers of each kind that are named."""
+"""Maximum number of ledgers listed in each of `next_ledgers`, `failed` and `missing`."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffloaderState:
-    """`offloader`: its name; `at_ms`: when its round ended. `stored`: number of ledgers with a copy in an object store;
-    `on_bookies`: how many of these also have copies on bookies. `waiting`: number of ledgers that are due;
-    `next_ledgers`: the first of them. `with_password`: number of ledgers that are due but can be copied only by their
-    owner. `failed`: for each ledger that was not copied, the reason. `missing`: for each ledger with an object that
-    cannot be found, the reason."""
+    """`offloader`: the offloader's name; `at_ms`: when its round ended. `stored`: number of ledgers with a copy in an
+    object store; `on_bookies`: how many of these also have copies on bookies. `waiting`: number of ledgers that are
+    due; `next_ledgers`: the first of them. `with_password`: number of ledgers that are due but can be copied only by
+    their owner. `failed`: for each ledger that was not copied, the reason. `missing`: for each ledger with an object
+    that cannot be found, the reason."""
 
     offloader: str
     url: str
@@ -55,7 +55,7 @@ async def read(store: MetadataStore) -> OffloaderState | None:
         values = json.loads(found.value)
         del values["nonce"]
         if values.pop("format_version") != FORMAT_VERSION:
-            raise ValueError("a newer program wrote it")
+            raise ValueError("a newer program wrote this record")
         values["next_ledgers"] = tuple(values["next_ledgers"])
         for name in ("failed", "missing"):
             values[name] = {int(ledger_id): why for ledger_id, why in values[name].items()}

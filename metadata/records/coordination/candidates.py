@@ -52,7 +52,8 @@ class CandidateStore:
         self.led = led
 
     def entry(self, name: str, since_ms: int) -> tuple[str, bytes]:
-        """Returns a unique key and its value. A program that creates it under a lease joins the end of the queue."""
+        """Returns a unique key and its value. A program that creates the key under a lease joins the end of the
+        queue."""
         name = name[:NAME_CHARACTERS_MAX]
         value = pb.Candidate(format_version=FORMAT_VERSION, name=name, since_ms=since_ms).SerializeToString()
         return keys.candidate(self.led, settled_writes.new_nonce()), value

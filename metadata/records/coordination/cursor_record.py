@@ -72,7 +72,7 @@ class CursorStore:
         return None if found is None else _decoded(found)
 
     async def change(self, name: str, record: CursorRecord, version: Version) -> VersionedCursor:
-        """Replaces the record. Raises KeyConflict: NoSuchKey if the cursor was deleted."""
+        """Replaces the record. Raises KeyConflict, or its subclass NoSuchKey if the cursor was deleted."""
         key = keys.cursor(self._log, name)
         return Standing(record, await settled_writes.replace(self.store, key, _encode(record), version))
 

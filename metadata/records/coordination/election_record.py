@@ -1,4 +1,4 @@
-"""Elections: the latest term of each, numbered by compare-and-swap. The number of a term is its token."""
+"""The latest term of each election. Terms are numbered by compare-and-swap; the number of a term is its token."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def decode(key: str, value: bytes) -> TermRecord:
     """Decodes a term. Raises BadRecord."""
     message = parse_record(pb.Election, key, value, FORMAT_VERSION, "election")
     if message.token < 1:
-        raise BadRecord(key, f"{message.token} is not a valid token of a term")
+        raise BadRecord(key, f"a term cannot have the token {message.token}")
     return TermRecord(message.token, message.leader, message.since_ms, message.candidate)
 
 

@@ -53,8 +53,9 @@ def log_of(custom_metadata: Mapping[str, bytes]) -> LogRecord | None:
 
 
 def is_needed(log: LogRecord, ledger: LedgerRecord, said: SegmentOf, segments: Sequence[Segment]) -> bool:
-    """Returns whether a segment's ledger is needed (rule L13): the log that created it has it as a segment or may still
-    add it, or a fork of that log has it. `segments` are those returned by `segments_at`.
+    """Returns whether a segment's ledger is needed (rule L13): the ledger is a segment of the log that created it, or
+    may still be added to that log, or is a segment of a fork of that log. `segments` are those returned by
+    `segments_at`.
 
     Unless the log is under legal hold, it does not need a segment that has left the chain, or a segment in a page if no
     records of the segment remain. A deleted log needs no ledger. A ledger that a writer created but never added is no

@@ -31,17 +31,19 @@ class SetMember:
 
     def __post_init__(self) -> None:
         if len(self.log_set) != IDENTITY_BYTES or not 0 <= self.number < self.logs or self.generation < 0:
-            raise ValueError(f"no log is number {self.number} of {self.logs} of set {self.log_set.hex()!r}")
+            raise ValueError(
+                f"invalid place in a set: log {self.number} of {self.logs} in set {self.log_set.hex()!r}"
+            )
 
 
 PAGE_SEGMENTS = 64
-"""Number of segments in a page. Moving this many at a time keeps fewer than twice as many in the record."""
+"""Number of segments in a page. Because this many are moved at a time, fewer than twice as many stay in the record."""
 
 SEGMENTS_MAX = 4 * PAGE_SEGMENTS
 """Maximum number of segments in the record. There are more than twice PAGE_SEGMENTS only if pages cannot be written."""
 
 OBSOLETE_MAX = 1000
-"""Maximum number of obsolete ledgers in the record; any more are left in place until a process deletes them."""
+"""Maximum number of obsolete ledgers in the record. Others are not listed, and remain until a process deletes them."""
 
 ROLL_BYTES = 1024**3
 ROLL_RECORDS = 2**31
@@ -69,7 +71,7 @@ class LogSettings:
         if not (0 < self.roll_bytes < 2**63 and 0 < self.roll_records < 2**63):
             raise ValueError("the limits of a segment must be at least 1 byte and 1 record")
         if not 0.001 <= self.roll_seconds < 2**40:
-            raise ValueError(f"a segment cannot end every {self.roll_seconds} seconds: use 0.001 or more")
+            raise ValueError(f"segments cannot end every {self.roll_seconds} seconds: use 0.001 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ class LogRecord:
 
     @property
     def paged_us(self) -> int:
-        """A time that no record in a page exceeds."""
+        """Upper bound on the times of the records in pages."""
         return self.segments[0].begun_us if self.segments else POSITION_MAX
 
     def segment_of(self, position: int) -> Segment | None:
@@ -232,8 +234,8 @@ class LogRecord:
         position back.
 
         The same change removes the segments from the chain and makes their ledgers obsolete, so that every segment that
-        a later legal hold finds in the chain is kept. If there is no room for some of the segments in `obsolete`, the
-        next truncation removes them from the chain.
+        a later legal hold finds in the chain is kept. If `obsolete` has no room for some of these ledgers, their
+        segments stay in the chain until the next truncation removes them.
         """
         log = replace(self, first_position=max(first_position, self.first_position))
         room = OBSOLETE_MAX - len(log.obsolete)
@@ -257,7 +259,7 @@ class LogRecord:
         return POSITION_MAX if self.deleted else self.first_position
 
     def maker_of(self, position: int) -> bytes:
-        """Returns the identity of the log that created the ledger with this position."""
+        """Returns the identity of the log that created the ledger that holds this position."""
         return next((one.identity for one in self.makers if position < one.stop), self.identity)
 
     def is_forked(self, start: int, stop: int | None) -> bool:
@@ -309,7 +311,7 @@ class LogRecord:
 
     @property
     def is_done(self) -> bool:
-        """Whether the log is deleted, has no forks, and its record lists nothing more to delete."""
+        """Whether the log is deleted and has no forks, and its record lists nothing more to delete."""
         return self.deleted and not self.forks and self == self.emptied()
 
     def without_makers(self) -> LogRecord:

@@ -48,26 +48,24 @@ class LogSetRecord:
         if not 1 <= self.logs <= LOGS_MAX:
             raise ValueError(f"a set has 1 to {LOGS_MAX} logs, not {self.logs}")
         if any(end < 0 for ends in self.growths for end in ends):
-            raise ValueError("a log ended before position 0")
+            raise ValueError("a log cannot end before position 0")
         counts = [
             *(len(ends) for ends in self.growths),
             self.logs,
             *([self.growing_to] if self.growing_to else []),
         ]
         if any(more <= less or more % less for less, more in zip(counts, counts[1:], strict=False)):
-            raise ValueError(
-                f"numbers of logs {counts} are not valid: each must be a multiple of the one before"
-            )
+            raise ValueError(f"invalid numbers of logs {counts}: each must be a multiple of the previous one")
 
     def to_grow(self, logs: int) -> LogSetRecord:
-        """Begins an expansion. Raises ValueError unless `logs` is a multiple of the current number, and no expansion to
-        another number is in progress."""
+        """Begins an expansion. Raises ValueError if `logs` is not a multiple of the current number, or if an expansion
+        to another number is in progress."""
         if self.growing_to not in (0, logs):
             raise ValueError(f"the set is already growing to {self.growing_to} logs")
         if not self.logs < logs <= LOGS_MAX or logs % self.logs:
             raise ValueError(
-                f"{self.logs} logs can only grow to a multiple of that, at most {LOGS_MAX}, not to {logs}, so that "
-                "the keys of each new log come from one log"
+                f"{self.logs} logs can only grow to a multiple of that number, at most {LOGS_MAX}, not to {logs}, "
+                "so that the keys of each new log come from one log"
             )
         return self if self.growing_to else replace(self, growing_to=logs, generation=self.generation + 1)
 
@@ -88,7 +86,7 @@ class LogSetRecord:
         return replace(self, is_unsettled=False)
 
     def member(self, number: int) -> SetMember:
-        """Returns the place in the set of the log with this number."""
+        """Returns the place of log `number` in the set."""
         logs = max(self.logs, self.growing_to)
         return SetMember(self.model.identity, number, logs, self.generation)
 
@@ -143,7 +141,7 @@ class LogSetStore:
         return None if found is None else _decoded(found)
 
     async def list(self) -> AsyncIterator[tuple[str, LogSetRecord]]:
-        """Yields all sets that are not deleted, by name. A listing that fails part-way raises an error."""
+        """Yields all sets that are not deleted, sorted by name. A listing that fails part-way raises an error."""
         async for item in list_all(self._store, keys.LOG_SETS):
             record = _decoded(item).record
             if not record.deleted:

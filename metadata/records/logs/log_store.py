@@ -92,7 +92,8 @@ class LogStore:
         has_it = await self.led_to(item)
         if has_it is not None:
             return has_it.record.deleted or has_it.record.identity == identity
-        log = await self.read(leads_to)  # read again: the log may have been given the name meanwhile
+        # read again: the log may have been given the name since the last read
+        log = await self.read(leads_to)
         if log is None or log.record.deleted:
             return True
         name = item.key.removeprefix(keys.LOG_NAMES)
@@ -113,7 +114,7 @@ class LogStore:
             await settled_writes.delete_unless_changed(self.store, found.key, found.version)
 
     async def by_name(self) -> AsyncIterator[VersionedLog]:
-        """Yields all logs that have a name and are not deleted, by name. A listing that fails part-way raises an
+        """Yields all logs that have a name and are not deleted, sorted by name. A listing that fails part-way raises an
         error."""
         async for item in list_all(self.store, keys.LOG_NAMES):
             found = await self.led_to(item)
@@ -170,8 +171,8 @@ class LogStore:
     # --- pages of earlier segments ------------------------------------------------------------------
 
     async def put_page(self, identity: bytes, segments: tuple[Segment, ...]) -> None:
-        """Writes a page, and the key that finds it by time. If the page already exists, it has the same segments: it
-        was written by a writer that has since ended."""
+        """Writes a page, and the key that finds it by time. If the page already exists, a writer that has since ended
+        wrote it, with the same segments."""
         end, nonce = segments[-1].end_position, settled_writes.new_nonce()
         assert end is not None
         page = keys.log_page(identity, end), log_codec.encode_page(segments, nonce)
