@@ -1,4 +1,4 @@
-"""Reads passwords and keys from files: bounded in size, and refused if other users of the host can read them.
+"""Reads passwords and keys from files. A file is refused if it is too large, or if other users of the host can read it.
 
 An object that holds a secret can register to be notified when it has to read the file again: on SIGHUP, in a daemon.
 """
@@ -68,7 +68,7 @@ def read_key(path: str | Path) -> bytes:
 
 
 def read_bounded(path: str | Path, *, private: bool = False) -> bytes:
-    """Reads a file of certificates or keys; with `private` raises ValueError if others can read it."""
+    """Reads a file of certificates or keys. With `private`, raises ValueError if others can read it."""
     with Path(path).open("rb") as file:
         if private:
             _check_private(path, os.fstat(file.fileno()))

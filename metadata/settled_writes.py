@@ -120,8 +120,8 @@ async def write(
 
 
 class Changed(NamedTuple, Generic[T]):
-    """The value of a key before a change and after it. Each value is None if the key did not exist before, or does not
-    exist after, the change."""
+    """The value of a key before a change and after it. `before` is None if the key did not exist, and `after` is None
+    if it does not exist afterwards."""
 
     before: T | None
     after: T | None
@@ -136,10 +136,10 @@ async def change(
     *,
     unless: str | None = None,
 ) -> Changed[T]:
-    """Changes a key once by `step`, a pure function of its value that is called again after each conflict.
+    """Changes a key once, using `step`, a pure function of the key's value that is called again after each conflict.
 
-    `step` gets None if the key does not exist, and returns None to delete it. Nothing is changed if it returns its
-    argument or raises. `encode` adds a nonce.
+    `step` gets None if the key does not exist, and returns None to delete the key. Nothing is changed if `step` returns
+    its argument or raises. `encode` adds a nonce.
 
     Raises KeepsChanging, and all errors of `create`, `replace` and `decode` except conflicts.
     """
@@ -254,8 +254,8 @@ async def _made_by_full_store(
     store: MetadataStore, key: str, value: bytes, unsettled: OutcomeUnknown | None, full: StoreFull
 ) -> Version:
     """Returns the version if the change was the one that crossed the store's space limit. Raises StoreRefused if the
-    change was not made. If an earlier answer was lost, raises that OutcomeUnknown instead, because the earlier write
-    may be applied once there is room."""
+    change was not made; but if the answer to an earlier attempt was lost, raises the OutcomeUnknown of that attempt,
+    because its write may still be applied once there is room."""
     found = await _read_back(store, key, unsettled or full)
     if found is not None and found.value == value:
         return found.version

@@ -37,7 +37,7 @@ took, so that others can use the store."""
 
 @dataclass(frozen=True, slots=True)
 class Versioned:
-    """A key's value, and the revision of its last change, when it was read."""
+    """A key's value and the revision of its last change, as they were when read."""
 
     key: str
     value: bytes
@@ -94,8 +94,8 @@ class Lease:
 RENEWALS_PER_LEASE = 3
 
 RETRIES_PER_LEASE = 12
-"""Number of times that a failed renewal is retried per lease, so that one succeeds if the store is available again
-before the lease expires."""
+"""Number of times that a failed renewal is retried within the duration of a lease: often enough for one retry to
+succeed if the store is available again before the lease expires."""
 
 
 def renewal_seconds(lease_seconds: float, *, has_failed: bool = False) -> float:
@@ -144,14 +144,14 @@ class MetadataStore(Protocol):
     async def replace(
         self, key: str, value: bytes, version: Version, *, unless: str | None = None
     ) -> Version:
-        """Replaces the value if the key is at `version`, both by its revision and by its first bytes; returns the new
-        version.
+        """Replaces the value if both the revision and the first bytes of the key's version match `version`; returns the
+        new version.
 
         If the key `unless` exists, nothing is changed and KeyExists contains that key. All conditions are checked
         atomically.
 
-        If the key was created under a lease, it stays attached to it. Raises VersionConflict, NoSuchKey, ValueTooLarge;
-        in these cases nothing was changed.
+        A key that was created under a lease stays attached to the lease. Raises VersionConflict, NoSuchKey,
+        ValueTooLarge; in these cases nothing was changed.
         """
         ...
 
@@ -207,11 +207,11 @@ class MetadataStore(Protocol):
 async def list_all(
     store: MetadataStore, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX
 ) -> AsyncGenerator[Versioned, None]:
-    """Yields every key that starts with `prefix` and is greater than `after`, ascending, page by page of at most
-    `limit` keys.
+    """Yields every key that starts with `prefix` and is greater than `after`, in ascending order; reads pages of at
+    most `limit` keys.
 
-    A listing that fails part-way raises an error; it is never silently cut short. A long one pauses after each page for
-    as long as that page took.
+    A listing that fails part-way raises an error; it is never silently cut short. A long listing pauses after each page
+    for as long as that page took.
     """
     seconds = asyncio.get_running_loop().time
     for number in itertools.count(1):
@@ -230,8 +230,8 @@ async def list_all(
 async def list_some(
     store: MetadataStore, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX
 ) -> Page:
-    """Returns the first `limit` keys of a listing, from as many pages as necessary; the revision is the first
-    page's."""
+    """Returns the first `limit` keys of a listing, read from as many pages as necessary, with the revision of the first
+    page."""
     page = await store.list_page(prefix, after=after, limit=limit)
     while page.next_after is not None and len(page.items) < limit:
         rest = await store.list_page(prefix, after=page.next_after, limit=limit - len(page.items))

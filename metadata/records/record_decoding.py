@@ -68,5 +68,5 @@ def decode_or_skip(decode: Callable[[str, bytes], T], key: str, value: bytes) ->
 
 
 def refuse(error: BadRecord) -> None:
-    """Raises the error, for listings that must be complete."""
+    """Raises the error; used instead of `skip` for listings that must be complete."""
     raise error

@@ -19,8 +19,8 @@ FORMAT_VERSION = 1
 class Registration:
     """A live bookie: its identity, its address, and its fault domain, which other bookies may share.
 
-    If `heals` is off, the bookie leaves the re-replication of ledgers to other bookies. Disk sizes are updated when
-    they have changed considerably. 0 and "" come from programs that did not report a value.
+    If `heals` is False, the bookie leaves the re-replication of ledgers to other bookies. Disk sizes are updated when
+    they have changed considerably. A value of 0 or "" means that the bookie's program did not report one.
 
     `reading_key`: the public key that authenticates it as a bookie when it copies ledgers with a password. `problems`:
     problems that only the bookie can detect, by the name of the fact (`metadata/counting/facts`).
@@ -44,7 +44,7 @@ class Registration:
 
     @property
     def outline(self) -> Registration:
-        """The part that is of interest to people while the bookie is absent."""
+        """The part of the registration that is of interest to people while the bookie is absent."""
         return replace(self, session=b"", reading_key=b"", problems={})
 
     def encode(self) -> bytes:

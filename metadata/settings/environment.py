@@ -1,4 +1,5 @@
-"""Reads settings from environment variables, whose names are BOOKLEDGER_, the table and the setting, in capitals."""
+"""Reads settings from environment variables. A variable's name consists of BOOKLEDGER, the table and the setting, in
+capitals and joined by underscores."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Faults:
 
     @contextmanager
     def gathering(self) -> Iterator[None]:
-        """Collects an error raised inside the block, which ends the block."""
+        """Collects an error raised inside the block; the rest of the block is then skipped."""
         try:
             yield
         except BadSettings as error:
@@ -181,7 +181,7 @@ def table_in(value: Any, file: SettingsFile, *keys: str) -> Mapping[str, Any]:
     """Returns the table. Raises BadSettings if the value is not a table."""
     if not isinstance(value, dict):
         name = ".".join(keys)
-        raise BadSettings(f"{file.at(*keys)}: {name} is a table of settings, [{name}], and not a value")
+        raise BadSettings(f"{file.at(*keys)}: {name} must be a table of settings, [{name}], not a value")
     return value
 
 
@@ -195,7 +195,7 @@ def section(
         where = f"{file.at(name, field)}: [{name}]"
         with faults.gathering():
             if field in elsewhere:
-                raise BadSettings(f"{where} {field}: it is set as {elsewhere[field]}")
+                raise BadSettings(f"{where} {field}: set {elsewhere[field]} instead")
             check_name(field, known, where)
             found[field] = _taken(field, known[field], value, where)
     return found
@@ -220,7 +220,8 @@ def made(kind: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def of_program(path: str | Path, kind: type[T], name: str, **more: Any) -> T:
-    """Makes an instance of a dataclass from the settings in the table of this name, and from its environment variables.
+    """Makes an instance of a dataclass from the settings in the table of this name, and from the environment variables
+    that belong to that table.
 
     Ignores other tables. `more`: values that the program itself sets. Raises BadSettings.
     """

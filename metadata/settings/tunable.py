@@ -94,7 +94,7 @@ def convert_value(name: str, one: Tunable, value: Any) -> Any:
             f"{name} must be {'a whole number' if one.kind is int else 'a number'}, not {value!r}"
         )
     if not one.least <= value <= one.most:
-        raise ValueError(f"{name} is {value}; it may be from {format_range(name, one)}")
+        raise ValueError(f"{name} is {value}; it must be from {format_range(name, one)}")
     return float(value) if one.kind is float else value
 
 

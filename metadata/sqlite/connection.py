@@ -125,9 +125,9 @@ class SqliteConnection:
         gate.add(self)
 
     def open(self) -> None:
-        """Opens the file, or creates it. Raises BadMetadataUri if the file can never be used, StoreUnavailable if a
-        file that was opened before is no longer one of ours: a file that is being restored may be complete in a moment.
-        """
+        """Opens the file, or creates it. Raises BadMetadataUri if the file can never be used. Raises StoreUnavailable
+        if a file that was opened before is no longer one of ours: it may be in the middle of being restored, and
+        complete in a moment."""
         try:
             self._open()
         except BadMetadataUri as error:
@@ -177,8 +177,8 @@ class SqliteConnection:
                 db.rollback()
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs `work` as the only writer among all processes. Its changes are durable when this returns, and are undone
-        if it raises."""
+        """Runs `work` as the only writer among all processes. The changes that `work` makes are durable when this
+        method returns, and are undone if `work` raises."""
         self.open()
         self._check_in_place()
         with self._flocked(), self._in_sqlite():
@@ -200,7 +200,7 @@ class SqliteConnection:
         """
         found = _identity_of(self._path)
         if found is None:
-            raise StoreUnavailable(f"metadata file {self._path} is missing: put it back in its place")
+            raise StoreUnavailable(f"metadata file {self._path} is missing: put it back")
         if found != self._opened:
             log.warning(
                 "metadata file %s was replaced by another file: using the new file from now on", self._path

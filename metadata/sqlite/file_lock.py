@@ -31,8 +31,8 @@ class FileLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Holds the lock. Raises StoreUnavailable if the lock is not free within LOCK_SECONDS_MAX; in that case the
-        waiting thread keeps waiting, for the next call."""
+        """Holds the lock until the end of the block. Raises StoreUnavailable if the lock is not free within
+        LOCK_SECONDS_MAX; in that case the waiting thread keeps waiting, for the next call."""
         try:
             self._take()
         except OSError as error:
@@ -74,7 +74,7 @@ class _Waiter:
     """A thread that waits for the lock. If no call is waiting when the thread gets the lock, it releases the lock."""
 
     def __init__(self, fd: int) -> None:
-        self._fd = os.dup(fd)  # shares the lock, and keeps it whichever descriptor is closed first
+        self._fd = os.dup(fd)  # shares the lock; closing only one of the two does not release it
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._is_wanted = False

@@ -47,8 +47,8 @@ SCHEMA = (
 
 OWN_ENDS = "leases LEFT JOIN lease_ends AS own ON own.lease_id = leases.lease_id AND own.clock = :clock"
 LACKS_END = "(own.expires_at IS NULL OR own.expires_at > :now + ttl_seconds)"
-"""Condition for a lease without a valid end by this clock. A lease expires no later than its time to live from now, so
-a later end was not written by this clock."""
+"""Condition that a lease has no valid end by this clock. A lease expires no later than its time to live from now, so an
+end later than that was not written by this clock."""
 
 PAGE_FROM = (
     "SELECT key, value, version FROM keys WHERE key >= ? AND key < CAST(? AS TEXT) ORDER BY key LIMIT ?"
@@ -139,7 +139,7 @@ class SqliteFile:
         return self._read(work)
 
     def events_after(self, prefix: str, after: int) -> tuple[list[WatchEvent], int]:
-        """Returns the events under `prefix` with a revision > `after`, and the last revision up to which they are
+        """Returns the events under `prefix` with a revision > `after`, and the revision up to which they are
         complete."""
 
         def work(db: sqlite3.Connection) -> tuple[list[WatchEvent], int]:

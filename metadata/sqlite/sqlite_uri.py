@@ -21,5 +21,5 @@ def path_in(parts: SplitResult) -> str:
         raise ValueError("the path must be absolute, with three slashes: sqlite:///PATH")
     path = os.fsdecode(unquote_to_bytes(parts.path))
     if path.endswith("/") or "\0" in path:
-        raise ValueError("the path must be that of a file")
+        raise ValueError("the path must name a file")
     return path

@@ -32,7 +32,8 @@ times are coarse."""
 
 
 class ChangePoll:
-    """One task that serves all watches of a store. It wakes waiting watches, and runs as long as there are any."""
+    """One task that serves all watches of a store. It wakes the waiting watches, and runs as long as any watch is
+    waiting."""
 
     def __init__(self, path: str, revision: Callable[[], Awaitable[int]]) -> None:
         self._written_first = (path + "-wal", path)
@@ -85,7 +86,7 @@ class ChangePoll:
         for path in self._written_first:
             try:
                 found = os.stat(path)
-            except OSError:  # there is no WAL, or none has been created yet
+            except OSError:  # this file does not exist, or not yet
                 continue
             return found.st_mtime_ns, found.st_size
         return 0, 0
@@ -107,8 +108,8 @@ T = TypeVar("T")
 class SqliteStore:
     """A metadata store in the file `path`. See `MetadataStore` for its guarantees.
 
-    `open` or the first call opens the file, or creates it with mode 0600. If the path cannot be used, BadMetadataUri
-    states why; without `create`, a missing file raises it, too.
+    `open` or the first call opens the file, or creates it with mode 0600. If the path cannot be used, or if the file is
+    missing and `create` is not set, BadMetadataUri is raised and states why.
     """
 
     def __init__(

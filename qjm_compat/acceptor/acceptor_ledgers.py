@@ -29,8 +29,8 @@ ACCEPTOR_OF_LEDGER = "bookledger.acceptor"
 SEGMENT_OF_LEDGER = "bookledger.segment"
 
 STATE_OF_LEDGER = "bookledger.journal.state"
-"""The metadata key of the acceptor's state when it created the ledger. Of the segments, that state contains only the
-ledger's own, as it was known at that time."""
+"""The key, in a ledger's custom metadata, of the acceptor's state when it created the ledger. The only segment in that
+state is the ledger's own, as it was known at that time."""
 
 CLOSE_SECONDS_MAX = 5.0
 """How long closing a journal waits for its ledgers to close."""
@@ -154,7 +154,7 @@ class AcceptorLedgers:
         """
         writer = self._writers.get(ledger_id)
         if writer is None:
-            raise JournalUnavailable(f"ledger {ledger_id} is no longer written to by this process")
+            raise JournalUnavailable(f"this process no longer writes to ledger {ledger_id}")
         with ledger_errors(f"ledger {ledger_id} accepts no further batches"):
             entries = [await writer.append_async(entry) for entry in entries_of(batch)]
         for future in entries:  # a caller that is cancelled midway never awaits the remaining futures

@@ -160,7 +160,7 @@ class EditsIntake:
 
     def _aborted(self, segment: CurrentSegment, error: JournalUnavailable) -> JournalError:
         """Returns the error for a segment that accepts no more batches from this process: StaleEpoch if the ledger was
-        fenced, because the journal was then promised to another writer; otherwise `error`."""
+        fenced, which means that the journal has been promised to another writer; otherwise `error`."""
         if self._memory.open is segment:
             self._memory.open = None
         if isinstance(error.__cause__, LedgerFenced):

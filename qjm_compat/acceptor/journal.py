@@ -280,7 +280,8 @@ class Journal:
         pace: Pace,
         is_wanted: Callable[[], Awaitable[bool]],
     ) -> SyncOutcome:
-        """Finalizes a segment at this acceptor that another acceptor has finalized. Copies it from there if necessary.
+        """Finalizes at this acceptor a segment that another acceptor has finalized; if necessary, copies the segment
+        from there.
 
         The writer's calls continue in the meantime. `is_wanted` is called after the copy, because the segment may have
         been purged by then. Raises RuleViolated if this acceptor's contents contradict the segment, SegmentUnreadable,

@@ -129,10 +129,10 @@ def test_every_setting_is_taken_from_its_variable(table: str, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("variable", "text", "why"),
     [
-        ("LIMITS_POLLS_MAX", "0", "polls_max is 0; it may be from 1 to 10000000"),
+        ("LIMITS_POLLS_MAX", "0", "polls_max is 0; it must be from 1 to 10000000"),
         ("LIMITS_POLLS_MAX", "1.5", "polls_max must be a whole number, not '1.5'"),
         ("LIMITS_POLLS_MAX", "many", "polls_max must be a whole number, not 'many'"),
-        ("LIMITS_PEER_SHARE", "nan", "peer_share is nan; it may be from 0.001 to 1"),
+        ("LIMITS_PEER_SHARE", "nan", "peer_share is nan; it must be from 0.001 to 1"),
         ("LIMITS_PEER_SHARE", "half", "peer_share must be a number, not 'half'"),
         ("CLIENT_DELAY_ENSEMBLE_CHANGE", "maybe", "delay_ensemble_change must be true or false, not 'maybe'"),
         ("JOURNAL_DIGEST", "md5", "digest must be one of"),

@@ -90,7 +90,7 @@ WRONG = (
     ("log create x --age='7 parsecs'", "is not a duration such as"),
     ("log create x --bytes='10 GB'", "is not a size such as"),
     ("log create x --age=0s", "0.0 seconds are not a valid age"),
-    ("log create x --cursor-silent=3d", "a silence needs cursors that count"),
+    ("log create x --cursor-silent=3d", "a limit on silence requires cursors that count"),
     ("log create x --cursor='a b'", "is not a usable name"),
     ("log append x --delimiter=, --record-bytes=3", "two ways to cut the input"),
     # Journals

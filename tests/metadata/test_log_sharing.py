@@ -101,5 +101,5 @@ def test_there_are_bounds() -> None:
     for makers in ([5, 5], [0], range(1, MAKERS_MAX + 2)):
         with pytest.raises(ValueError, match="ledgers of at most 16 other logs"):
             replace(log(), makers=tuple(Maker(OTHER, stop) for stop in makers))
-    with pytest.raises(ValueError, match="a fork that has positions 5 to 4"):
+    with pytest.raises(ValueError, match="a fork cannot need positions 5 to 4"):
         Fork(FORK, 5, 5)

@@ -124,7 +124,7 @@ async def test_opening_a_cluster_that_is_down_is_no_error() -> None:
         ("etcds://a:1/p?ca_cert=/nonexistent/ca.pem", "cannot read /nonexistent/ca.pem: No such file"),
         ("sqlite:meta.db", "absolute"),
         ("sqlite://meta.db", "absolute"),
-        ("sqlite:///tmp/", "must be that of a file"),
+        ("sqlite:///tmp/", "must name a file"),
         ("sqlite:///tmp/a.db?mode=ro", "no options"),
         ("sqlite:///tmp/a.db#x", "write it as %23"),
         ("sqlite:///nonexistent/meta.db", "there is no such file"),

@@ -302,7 +302,7 @@ async def test_a_file_that_is_taken_away_takes_nothing_until_it_is_back(
     await store.create("a", b"1")
     path.rename(away)
     for call in (store.create("b", b"2"), store.get("a"), store.health(), store.grant_lease(1.0)):
-        with pytest.raises(StoreUnavailable, match=f"{path} is missing: put it back in its place"):
+        with pytest.raises(StoreUnavailable, match=f"{path} is missing: put it back"):
             await call
     away.rename(path)
     found = await store.get("a")

@@ -67,8 +67,8 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class ProducerSnapshot:
-    """Producers, in the order of their last records, the oldest first; digests of forgotten producers, the earliest
-    first; the total number of forgotten producers."""
+    """Producers, in the order of their last records, oldest first; digests of forgotten producers, the earliest
+    forgotten first; the total number of forgotten producers."""
 
     producers: tuple[tuple[str, Heard], ...] = ()
     forgotten: tuple[bytes, ...] = ()
@@ -153,7 +153,8 @@ def decode(key: str, value: bytes) -> ProducerSnapshot:
 
 
 def _heard(one: pb.Producer) -> Heard:
-    """Decodes a producer. Raises ValueError, including if sequences or positions do not increase."""
+    """Decodes a producer. Raises ValueError for invalid runs, such as runs whose sequences or positions do not
+    increase."""
     runs = list(starmap(Run, zip(one.sequences, one.positions, one.counts, strict=True)))
     ends = [(0, 0), *((run.sequence + run.records, run.position + run.records) for run in runs)]
     rise = all(

@@ -23,10 +23,10 @@ SECONDS_MAX = 2.0**40
 class Retention:
     """Removes records that are `age_seconds` old, or are followed by `bytes` of newer records, whichever comes first.
 
-    `cursors`: records that any of them has not read yet are kept, however old they are. With neither age nor bytes,
-    records that all of them have read are removed at once. A cursor that does not exist keeps everything.
-    `cursor_silent_seconds`: a cursor that has unread records and has not moved for this long is ignored until it moves;
-    without this setting, it is never ignored.
+    `cursors`: records that any of these cursors has not read yet are kept, however old they are. If neither age nor
+    bytes is set, records that all of these cursors have read are removed at once. A listed cursor that does not exist
+    keeps everything. `cursor_silent_seconds`: a cursor that has unread records and has not moved for this long is
+    ignored until it moves; without this setting, no cursor is ever ignored.
     """
 
     age_seconds: float | None = None
@@ -47,11 +47,11 @@ class Retention:
         if self.bytes is not None and not 0 < self.bytes < 2**63:
             raise ValueError(f"{self.bytes} bytes cannot be kept: use 1 or more")
         if len(self.cursors) > CURSORS_MAX or len(set(self.cursors)) < len(self.cursors):
-            raise ValueError(f"list at most {CURSORS_MAX} cursors, each of them once")
+            raise ValueError(f"list at most {CURSORS_MAX} cursors, each only once")
         for name in self.cursors:
             keys.check_name(name)
         if self.cursor_silent_seconds is not None and not self.cursors:
-            raise ValueError("a silence needs cursors that count: name them")
+            raise ValueError("a limit on silence requires cursors that count: name at least one")
 
     @property
     def is_set(self) -> bool:
@@ -82,8 +82,8 @@ class EndedSegment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CountedCursor:
-    """A cursor listed in the retention settings: its position, and how long it has not moved while it had unread
-    records.
+    """A cursor listed in the retention settings: its position, and how long it has stayed there with records still
+    unread.
 
     `position` is None if the cursor does not exist. `counts`: whether it is taken into account; it is not if it has
     been silent for too long.
@@ -112,8 +112,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The records to be removed now: all before the position `before`, if that is not None. `next`: the segment to be
-    removed after that; None if no other segment has ended, or if no other one was checked."""
+    """The records to be removed now: all those before the position `before`, or none if that is None. `next`: the
+    segment to be removed after that; None if no other segment has ended, or if no other one was checked."""
 
     before: int | None
     next: Kept | None

@@ -19,7 +19,7 @@ HEAD_SEGMENTS_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class RetentionView:
-    """A log's state as far as retention needs it. `head`: the oldest segments that have ended and have remaining
+    """The part of a log's state that retention needs. `head`: the oldest segments that have ended and have remaining
     records; `bytes_left`: the size of all such segments.
 
     `cursors`: the cursors listed in the retention settings; None for one that does not exist.
@@ -43,7 +43,8 @@ class RetentionView:
         }
 
     def counted(self, silent_ms: Mapping[str, int] | None = None) -> list[CountedCursor]:
-        """Returns the cursors, each with the time for which it has not moved: as given, or otherwise as recorded."""
+        """Returns the cursors, each with the time for which it has not moved: the time in `silent_ms` if that is given,
+        otherwise the recorded time."""
         known = {name: self.silences.of(name, version) for name, version in self.behind.items()}
         silent = known if silent_ms is None else silent_ms
         return [self._counted(name, silent.get(name, 0) / 1000) for name in self.cursors]
@@ -60,7 +61,7 @@ class RetentionView:
 
 
 async def look(logs: LogStore, record: LogRecord) -> RetentionView:
-    """Reads the state of a log that retention needs. Raises MetadataError."""
+    """Reads the part of a log's state that retention needs. Raises MetadataError."""
     store, identity, retention = logs.store, record.identity, record.retention
     cursors = CursorStore(store, identity)
     pages = 0 if retention.bytes is None else await _bytes_in_pages(logs, record)

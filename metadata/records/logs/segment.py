@@ -25,7 +25,9 @@ class Segment:
 
     def __post_init__(self) -> None:
         if not 0 <= self.first_position <= (self.end_position or self.first_position) <= POSITION_MAX:
-            raise ValueError(f"a segment from position {self.first_position} to {self.end_position}")
+            raise ValueError(
+                f"a segment cannot extend from position {self.first_position} to {self.end_position}"
+            )
         if min(self.ledger_id, self.epoch, self.begun_us, self.ended_us, self.length_bytes) < 0:
             raise ValueError(f"the segment at {self.first_position} contains a negative number")
 
@@ -42,7 +44,7 @@ class Segment:
         return self.first_position <= position and (self.end_position is None or position < self.end_position)
 
     def ended(self, end_position: int, ended_us: int, length_bytes: int) -> Segment:
-        """Returns the segment once its ledger is closed."""
+        """Returns the segment as it is after its ledger has been closed."""
         return replace(
             self, end_position=end_position, ended_us=max(ended_us, self.begun_us), length_bytes=length_bytes
         )

@@ -72,8 +72,8 @@ class Cleaner:
         return True
 
     async def forget(self, found: VersionedLog) -> bool:
-        """Deletes the rest of a deleted log whose last ledger is closed: ledgers, pages, name, record. Ledgers that its
-        forks need are kept, and its record is kept for as long as it has forks.
+        """Deletes what is left of a deleted log whose last ledger is closed: ledgers, pages, name, record. Keeps the
+        ledgers that its forks need, and the log's record for as long as the log has forks.
 
         Returns False if a ledger keeps changing; in that case, call it again later. Raises MetadataError.
         """
@@ -163,8 +163,8 @@ class Cleaner:
         return True
 
     async def _delete(self, ledger_id: int, segments: Sequence[Segment]) -> bool:
-        """Deletes a ledger; returns whether it has been deleted. `segments`: those of the ledger's page, if it is in
-        one."""
+        """Deletes a ledger; returns whether it has been deleted. `segments`: the segments of the page that lists the
+        ledger, if any page does."""
         read = partial(self._ledgers.read, ledger_id)
 
         async def attempt(found: VersionedRecord | None) -> bool:
@@ -220,8 +220,8 @@ class UnneededSegments:
         MetadataError.
 
         Either no record in the ledger was confirmed, because a writer of an earlier epoch adds no segment, or none of
-        the ledger's records remain. So the ledger is not recovered. A ledger of an unknown log is kept, in case an
-        operator restores the metadata.
+        the ledger's records remain. The ledger is therefore deleted without being recovered first. A ledger of an
+        unknown log is kept, in case an operator restores the metadata.
         """
         said = segment_of(found.record.custom_metadata)
         if said is None:
@@ -239,8 +239,8 @@ class UnneededSegments:
         return True
 
     async def _is_needed(self, of: LogRecord, ledger: LedgerRecord, said: SegmentOf) -> bool:
-        """Returns whether the ledger is needed by the log, or by a fork that really has it. A ledger that a writer did
-        not add before it died is in no fork."""
+        """Returns whether the ledger is needed by the log, or by a fork that really has it. No fork has a ledger whose
+        writer died before adding it."""
         segments = await self._segments_at(of, said.first_position)
         if is_needed(replace(of, forks=()), ledger, said, segments):
             return True

@@ -14,7 +14,7 @@ FORKS_MAX = 100
 """Maximum number of forks listed in a log's record. A fork of a fork counts for each log whose ledgers it has."""
 
 MAKERS_MAX = 16
-"""Maximum number of other logs whose ledgers one log can have: forks of forks."""
+"""Maximum number of other logs whose ledgers one log can have; a fork of a fork can have ledgers of several logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +27,21 @@ class Fork:
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.stop:
-            raise ValueError(f"a fork that has positions {self.start} to {self.stop - 1}")
+            raise ValueError(f"a fork cannot need positions {self.start} to {self.stop - 1}")
 
     def needs(self, start: int, stop: int | None) -> bool:
         """Returns whether the fork needs any of these positions; without a `stop`, any from `start` on."""
         return start < self.stop and (stop is None or self.start < stop)
 
     def released(self, start: int) -> Fork | None:
-        """Returns the fork after it has released the positions before `start`; None if it then needs none."""
+        """Returns the fork after it has released the positions before `start`; None if it then needs no positions."""
         return replace(self, start=max(start, self.start)) if start < self.stop else None
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Another log, which created the ledgers of this log's positions from the previous maker's `stop`
-    up to its own."""
+    """Another log: the one that created the ledgers of this log's positions from the previous maker's `stop` up to, but
+    not including, this maker's `stop`."""
 
     identity: bytes
     stop: int
@@ -49,7 +49,7 @@ class Maker:
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """The fork that has taken a log's name when the log was restored to an earlier state."""
+    """The fork that took a log's name when the log was restored to an earlier state."""
 
     identity: bytes
     name: str
@@ -62,7 +62,7 @@ def check_makers(makers: Sequence[Maker]) -> None:
         stop <= before for before, stop in zip(stops, stops[1:], strict=False)
     ):
         raise ValueError(
-            f"a log can have ledgers of at most {MAKERS_MAX} other logs, up to increasing positions, not {stops[1:]}"
+            f"a log can have ledgers of at most {MAKERS_MAX} other logs, with increasing end positions, not {stops[1:]}"
         )
 
 

@@ -1,4 +1,4 @@
-"""How long the cursors that retain records of a log have not moved, as measured by auditors."""
+"""How long each cursor that retains records of a log has gone without moving, as measured by auditors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Silences:
     version: Version = NO_VERSION
 
     def of(self, name: str, cursor_version: int) -> int:
-        """Returns the milliseconds for which this version of the cursor is known not to have moved."""
+        """Returns for how many milliseconds the cursor is known to have stayed at this version."""
         found = self.by_name.get(name)
         return found.silent_ms if found is not None and found.cursor_version == cursor_version else 0
 

@@ -1,9 +1,9 @@
-"""A bookie's note about a ledger of which it holds a fragment. Kept with the entries, and sufficient to rebuild the
-ledger's record.
+"""A bookie's note about a ledger of which it holds a fragment. The note is kept with the entries, and is sufficient to
+rebuild the ledger's record.
 
-The writer sends it with the first frame on each lane, and after an ensemble change with the next frame on every lane. A
-bookie that heals a ledger takes the note from the record. The process that closes the ledger reports the end to its
-last ensemble; a recovery also reports it to the bookies of each fragment that it created.
+The writer sends the note with the first frame on each lane, and after an ensemble change with the next frame on every
+lane. A bookie that heals a ledger takes the note from the record. The process that closes the ledger reports the end to
+the ledger's last ensemble; a recovery also reports it to the bookies of each fragment that it created.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def encode(note: FragmentNote) -> bytes:
 
 
 def headline(value: bytes) -> Headline:
-    """Returns the headline of a note that has already been decoded once, in a tenth of the time that decoding takes."""
+    """Returns the headline of a note that has already been decoded once. This takes a tenth of the time that decoding
+    takes."""
     ledger = pb.FragmentNote.FromString(value).ledger
     (only,) = ledger.fragments
     return Headline(only.first_entry, only.number, is_closed=ledger.state == pb.CLOSED)

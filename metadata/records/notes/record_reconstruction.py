@@ -66,9 +66,9 @@ def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _called_back(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Adds the bookies in these notes to the record of a ledger in an object store, if the notes show that the ledger
-    has been recalled since, because its objects may be gone. Each bookie may lack everything until it has checked its
-    copy."""
+    """If the notes show that a ledger in an object store has been recalled since its record was written, adds the
+    bookies in the notes to the record, because the ledger's objects may be gone. Each bookie may lack everything until
+    it has checked its copy."""
     if _last_moved(noted).cold_version <= found.cold_version:
         return found
     ensembles = {one.first_entry: one.ensemble for one in _fragments(noted)}
@@ -144,9 +144,9 @@ def _ended(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _with_doubt(record: LedgerRecord, settled: Collection[Fragment] = ()) -> LedgerRecord:
-    """Marks every copy in fragments that have no writer as possibly lacking entries, because only the lost records
-    listed the entries that copies lack. Skips fragments that the metadata knew completely. A bookie that heals checks
-    its copy, and fetches missing entries."""
+    """Marks every copy in fragments that are no longer being written as possibly lacking entries: which entries the
+    copies lack was listed only in the lost records. Skips fragments that the metadata knew completely. A bookie that
+    heals checks its copy, and fetches missing entries."""
     fragments = []
     for one, last in record.spans():
         if last is not None and last >= one.first_entry and one not in settled:
@@ -199,8 +199,8 @@ def _ensemble(noted: Sequence[NotedBy]) -> Ensemble:
 
 
 def _placed(fragments: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
-    """If all bookies that noted a fragment have dropped it, lists the bookies of another fragment for it, although they
-    lack its entries: a record lists bookies in all fragments or in none."""
+    """If all bookies that noted a fragment have dropped it, lists the bookies of another fragment for that fragment,
+    although they lack its entries, because a record lists bookies in all fragments or in none."""
     known = next((one.ensemble for one in fragments if one.ensemble), ())
     return tuple(one if one.ensemble else replace(one, ensemble=known) for one in fragments)
 

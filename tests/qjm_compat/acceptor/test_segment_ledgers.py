@@ -149,7 +149,7 @@ async def test_looking_and_reading_disturb_no_writer_and_ending_stops_it(tmp_pat
         with pytest.raises(JournalUnavailable):
             await write_all(ledgers, ledger_id, BATCHES[3:4])
         assert await ledgers.end(ledger_id) == LedgerEnd(14, 4), "its writer is told the same end"
-        with pytest.raises(JournalUnavailable, match="no longer written to by this process"):
+        with pytest.raises(JournalUnavailable, match="this process no longer writes to ledger"):
             await ledgers.append(ledger_id, BATCHES[3])
 
 
