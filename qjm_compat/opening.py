@@ -44,7 +44,7 @@ class OpenAcceptors:
 
     @property
     def on_ledgers(self) -> list[Journal | AbsentAcceptor]:
-        """All acceptors if their segments are stored in ledgers; none if they are JournalNodes."""
+        """All acceptors, if they store their segments in ledgers; none, if they are JournalNodes."""
         found = [one for one in self.by_name.values() if isinstance(one, Journal | AbsentAcceptor)]
         return found if len(found) == len(self.by_name) else []
 

@@ -20,8 +20,8 @@ NEW_MAX = 256
 """Maximum number of latencies that are buffered before they are counted."""
 
 COUNT_SECONDS = 1.0
-"""Latencies that arrive within this period are counted as if all had arrived with the last of them, so a window is only
-accurate to this period."""
+"""Latencies that arrive within this period are counted as if all had arrived at the time of the last one, so the bounds
+of a window are accurate only to within this period."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class QuantileWindow:
         self._slices: deque[_Slice] = deque(maxlen=SLICES + 1)
 
     def add(self, counted: Counter[int], now: float) -> None:
-        """Adds latencies, counted per bucket. All of them were measured shortly before `now`."""
+        """Adds latencies, given as counts per bucket. All of them were measured shortly before `now`."""
         if not self._slices or now - self._slices[-1].began >= self._slice_seconds:
             self._slices.append(_Slice(now))
         self._slices[-1].classes.update(counted)
@@ -50,7 +50,7 @@ class QuantileWindow:
         return sum(self._recent(now).values())
 
     def percentile_micros(self, percentile: int, now: float) -> int:
-        """Returns the latency at a percentile; 0 if there are none."""
+        """Returns the latency at a percentile, or 0 if there are no latencies."""
         classes = self._recent(now)
         left = math.ceil(sum(classes.values()) * percentile / 100)
         for number in sorted(classes):
@@ -70,8 +70,8 @@ class QuantileWindow:
 class Latencies:
     """Latencies of batches, over all windows. `now` is a reading of the caller's clock.
 
-    They are counted in bulk, because counting each one separately in every window costs as much as writing a batch to
-    disk.
+    Latencies are counted in bulk, because counting each one separately in every window costs as much as writing a batch
+    to disk.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Latencies:
         return self._window(window_seconds).count(now)
 
     def percentile_micros(self, window_seconds: int, percentile: int, now: float) -> int:
-        """Returns the latency at a percentile of a window; 0 if there are none."""
+        """Returns the latency at a percentile of a window, or 0 if the window has no latencies."""
         return self._window(window_seconds).percentile_micros(percentile, now)
 
     def _window(self, window_seconds: int) -> QuantileWindow:

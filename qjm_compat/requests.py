@@ -39,7 +39,7 @@ UNNUMBERED = RequestInfo(0, -1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterRequest(Request[R]):
-    """A call that is refused for every writer except the latest."""
+    """A call that is refused unless it comes from the latest writer."""
 
     info: RequestInfo = UNNUMBERED
 
@@ -185,7 +185,7 @@ class SendEdits(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(WriterRequest[None]):
-    """Sends the committed txid to an out-of-sync acceptor, so that its readers learn of it."""
+    """Sends the committed txid to an out-of-sync acceptor, so that readers of that acceptor learn of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +284,7 @@ class JournaledEdits:
 
 @dataclass(frozen=True, slots=True)
 class GetJournaledEdits(Request[JournaledEdits]):
-    """Asks for at most `max_txns` edits from `since_txid` on that are on the acceptor's disks.
+    """Asks for at most `max_txns` edits that are on the acceptor's disks, starting at `since_txid`.
 
     With `cached_only`, raises EditsNotCached for edits that are not in memory, as a JournalNode does. Hadoop's own
     NameNodes rely on that error, and then read the segments.

@@ -30,7 +30,7 @@ class BadRpcMessage(BadRequest):
 
 
 class RemoteError(JournalError):
-    """An error reported by a JournalNode whose Java class has no counterpart here."""
+    """An error that a JournalNode reports under a Java class that has no counterpart here."""
 
     def __init__(self, java_class: str, message: str) -> None:
         super().__init__(message or java_class)

@@ -32,7 +32,7 @@ from .server.peer_nodes import Address
 from .wire.methods import NodeAddress
 
 LEASE_SECONDS = 10.0
-"""How long a daemon's name remains reserved after the daemon dies; then another daemon may take it."""
+"""How long a daemon's name remains reserved after the daemon dies, before another daemon may take it."""
 
 WILDCARDS = ("0.0.0.0", "::")
 

@@ -20,7 +20,8 @@ from .quorum_call import collected, wait_for
 from .segments_seen import durable_edits
 
 StreamsFrom = Callable[[int], Awaitable[Sequence[EditLogInputStream]]]
-"""Returns input streams for the segments from a txid on, including those in progress, as far as a quorum has them."""
+"""Returns input streams for the segments from a txid on, including those in progress, whose streams end with the last
+edit that a quorum has."""
 
 
 TAIL_TXNS_MAX = 5000
@@ -95,7 +96,7 @@ class Follower:
             next_txid = stream.last_txid + 1
 
     async def durable_edits(self, from_txid: int) -> tuple[Batch, int] | None:
-        """Returns the next edits and their layout version; None if no quorum has any yet.
+        """Returns the next edits and their layout version, or None if no quorum has any of them yet.
 
         Raises QuorumFailed if a majority does not answer, or if none of the acceptors that answer has these edits
         cached.
@@ -178,8 +179,8 @@ class Patience:
         self._ends_at = None
 
     def check(self, error: QuorumFailed) -> None:
-        """Raises the error, unless it only reports that the requested edit does not exist yet and the time limit has
-        not expired."""
+        """Tolerates the error until the time limit expires if it only reports that the requested edit does not exist
+        yet; otherwise raises it."""
         now = asyncio.get_running_loop().time()
         if self._ends_at is None:
             self._ends_at = now + self._seconds_max

@@ -222,8 +222,8 @@ class Logger:
 
 
 def _retrieved(answer: asyncio.Future[Any]) -> None:
-    """Marks an error as retrieved, so that asyncio does not report it as unhandled: it may arrive after a quorum was
-    found without this answer."""
+    """Marks the answer's error, if any, as retrieved, so that asyncio does not report it as unhandled: the answer may
+    arrive after a quorum was found without it."""
     if not answer.cancelled():
         answer.exception()
 

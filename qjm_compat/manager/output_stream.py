@@ -90,7 +90,7 @@ class EditLogOutputStream:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether it is unknown if a quorum has all the edits that were sent."""
+        """Whether edits were sent that are not known to be on the disks of a quorum."""
         return self._ready.first_txid - 1 > self._committed_txid
 
     @property
@@ -120,11 +120,11 @@ class EditLogOutputStream:
         """Swaps the buffers. The buffer swapped out previously must already have been flushed."""
         self._check_open()
         if self._ready.num_txns:
-            raise StreamClosed("the swapped buffer has not been flushed")
+            raise StreamClosed("the swapped-out buffer has not been flushed")
         self._ready, self._filling = self._filling, EditsBuffer(self._filling.next_txid)
 
     async def flush(self) -> int:
-        """Waits until the swapped-out buffer is on a quorum. Returns the last txid on the quorum.
+        """Waits until the swapped-out buffer is on the disks of a quorum. Returns the last txid that a quorum has.
 
         Raises QuorumFailed or QuorumTimeout; in that case, the stream accepts no further edits.
         """
@@ -135,10 +135,10 @@ class EditLogOutputStream:
         return self._committed_txid
 
     async def flush_async(self) -> asyncio.Future[int]:
-        """Sends the swapped-out buffer. Returns a future that completes when the buffer is on a quorum. Several flushes
-        may be in flight at a time.
+        """Sends the swapped-out buffer. Returns a future that completes when the buffer is on the disks of a quorum.
+        Several flushes may be in flight at a time.
 
-        Waits while FLUSHES_UNDER_WAY_MAX flushes are in flight, and while the queues of a majority of the acceptors are
+        Waits while FLUSHES_UNDER_WAY_MAX flushes are in flight, or while the queues of a majority of the acceptors are
         full.
         """
         self._hear_of_ended()

@@ -135,7 +135,7 @@ class Proposer:
         """
         if not self.is_active_writer:
             raise BadJournalState(
-                "must recover segments before starting a new one; if this manager wrote before, use a new one"
+                "must recover segments before starting a new one; if this manager has written before, use a new manager"
             )
         if self._unfinalized is not None:
             raise BadJournalState(f"segment {self._unfinalized} is not finalized yet")

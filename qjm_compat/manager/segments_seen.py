@@ -15,7 +15,8 @@ from ..requests import GetEditLogManifest, JournaledEdits, Manifest, RemoteEditL
 from .proposer_effects import Acceptors, Need, Program
 
 LOOKS_MAX = 3
-"""Maximum number of times that manifests are requested, as long as those of a majority have a gap between segments."""
+"""Maximum number of times that manifests are requested: they are requested again while those of a majority have a gap
+between segments."""
 
 
 class TxidRange(Protocol):
@@ -48,12 +49,12 @@ class SegmentSeen:
 def readable_segments(
     acceptors: Acceptors, request: GetEditLogManifest, seconds_max: float, *, only_durable: bool
 ) -> Program[list[SegmentSeen]]:
-    """Returns the segments that a majority lists, merged. A gap that remains between them is permanent; `check_no_gap`
-    raises EditsMissing for it.
+    """Returns the segments that a majority lists, merged. Any gap that remains between them is permanent;
+    `check_no_gap` raises EditsMissing for it.
 
-    A segment is finalized at a majority before the next one begins, so any majority lists it, unless its answers were
-    given at different times: if this process was suspended, some answers may be old. If there is a gap, this calls
-    every acceptor again.
+    A segment is finalized at a majority before the next one begins, so any majority whose acceptors answer at the same
+    time lists it. If this process was suspended, however, some answers may be older than others. Therefore, if there is
+    a gap, every acceptor is called again.
     """
     seen: list[SegmentSeen] = []
     for look in range(LOOKS_MAX):
@@ -130,9 +131,8 @@ def _in_progress(
     """Merges the copies of a segment in progress. Counts copies toward the same quorum only if one writer wrote them,
     because another writer may have written other edits under the same txids.
 
-    A copy that no recovery has accepted is not counted together with one that a recovery accepted, nor are copies that
-    two different recoveries accepted: until one of these groups has its own quorum, a later recovery may still choose a
-    shorter end.
+    Even copies from one writer are counted in separate groups: those that no recovery has accepted, and those that each
+    recovery accepted. Until one of these groups has its own quorum, a later recovery may still choose a shorter end.
     """
     votes: dict[tuple[int, int], list[SegmentCopy]] = defaultdict(list)
     for copy in copies:
@@ -157,7 +157,7 @@ def _durable(copies: Sequence[SegmentCopy], quorum: Quorum) -> int:
 
 
 def durable_edits(replies: Mapping[int, JournaledEdits], quorum: Quorum) -> tuple[JournaledEdits, int] | None:
-    """Returns the edits for a follower, and how many of them are durable; None if no quorum has the next edit."""
+    """Returns the edits for a follower and how many of them are durable, or None if no quorum has the next edit."""
     final = [reply for reply in replies.values() if reply.is_final]
     if final:
         longest = max(final, key=lambda reply: reply.txn_count)

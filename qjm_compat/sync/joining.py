@@ -6,11 +6,11 @@ remembered them. The argument, for n acceptors with majorities of m:
 
 - At least n-m+1 acceptors hold the journal (`_check_enough`), so that every majority, past or future, contains one of
   these *holders*. The predecessor is stopped before the holders are called, so it no longer votes.
-- Promises. Each holder first stops promising epochs up to `epochs_above`. This is above every epoch that it has seen,
-  and leaves room for EPOCHS_AHEAD proposals that only the predecessor received. From then on, no majority can give one
-  of these epochs to any writer, so nothing depends on the predecessor's promises. A writer that got such an epoch from
-  a majority got it from a holder too. The new acceptor is given the latest epoch that any holder promised: like the
-  predecessor, it refuses earlier writers and lets the current one continue.
+- Promises. Each holder first stops promising epochs up to `epochs_above`. This bound is above every epoch that any
+  holder has seen, and leaves room for EPOCHS_AHEAD proposals that only the predecessor received. From then on, no
+  majority can give one of these epochs to any writer, so nothing depends on the predecessor's promises. A writer that
+  got such an epoch from a majority got it from a holder too. The new acceptor is given the latest epoch that any holder
+  promised: like the predecessor, it refuses earlier writers and lets the current one continue.
 - Edits. If a majority acknowledged an edit with the predecessor's vote, a holder has the edit as well, in a segment in
   progress or finalized. At least n-m+1 holders must have each finalized segment (`_check_finalized`), so that every
   majority finds it without the new acceptor. For the segment in progress and all earlier ones, the new acceptor reports
@@ -22,8 +22,8 @@ remembered them. The argument, for n acceptors with majorities of m:
   found no edits there. A later segment does not lift this restriction, because the majority that finalized the earlier
   one may consist of the predecessor and one holder that received the request only after the new acceptor had joined.
 - Acceptors join one after the other: an acceptor that does not know the segment in progress yet does not count as one
-  that does (`_check_segment_in_progress`). If too few would remain that know it, nothing is done, and the message asks
-  the operator to sync first.
+  that does (`_check_segment_in_progress`). If too few acceptors that know it would remain, nothing is done, and the
+  message asks the operator to sync first.
 
 No check here can detect a predecessor that was only cut off and still serves writers that use its old location. The
 runbook in docs/journals.md requires that the predecessor is stopped first.

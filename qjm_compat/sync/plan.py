@@ -94,7 +94,8 @@ def finalized_groups(held: Held) -> tuple[list[SyncGroup], list[str]]:
 
 
 def purged_below(held: Held) -> int:
-    """Returns the txid before which purged segments ended. An acceptor that missed the purge may still have them."""
+    """Returns the highest purge limit of the acceptors: segments that ended before this txid were purged. An acceptor
+    that missed the purge may still have them."""
     return max((one.purged_below for one in held.values()), default=0)
 
 
@@ -104,7 +105,7 @@ def span(log: RemoteEditLog) -> str:
 
 
 def _vouches(held: SegmentsHeld, log: RemoteEditLog) -> bool:
-    """Returns whether an acceptor that lacks a segment can rule out that it has dropped the segment."""
+    """Returns whether an acceptor that lacks a segment can be sure that it did not drop the segment earlier."""
     return held.vouched_txid is None or log.end_txid <= held.vouched_txid
 
 

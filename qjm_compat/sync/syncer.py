@@ -48,7 +48,8 @@ class SyncedAcceptor(Protocol):
         ...
 
     async def purged_below(self) -> int:
-        """Returns the txid before which purged segments ended. Raises JournalUnavailable."""
+        """Returns the acceptor's purge limit: segments that ended before this txid were purged. Raises
+        JournalUnavailable."""
         ...
 
     async def take_finalized(
@@ -58,8 +59,8 @@ class SyncedAcceptor(Protocol):
         pace: Pace,
         is_wanted: Callable[[], Awaitable[bool]],
     ) -> SyncOutcome:
-        """Adds a segment that another acceptor has finalized. Raises JournalError: SegmentUnreadable if the source
-        cannot be read."""
+        """Adds a segment that another acceptor has finalized. Raises JournalError; if the source cannot be read, this
+        is SegmentUnreadable."""
         ...
 
     async def read_segment(
@@ -210,8 +211,8 @@ class JournalSyncer:
         return taken
 
     async def _is_wanted(self, log: RemoteEditLog) -> bool:
-        """Returns whether the segment is still wanted: no acceptor has purged it during the copy. All are asked,
-        because the target may have missed a purge."""
+        """Returns whether the segment is still wanted, that is, whether no acceptor has purged it during the copy. All
+        acceptors are asked, because the target may have missed a purge."""
         floor = 0
         for acceptor in self._acceptors.values():
             with suppress(JournalError):  # an unavailable acceptor purges nothing in the meantime

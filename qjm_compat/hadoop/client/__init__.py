@@ -1,1 +1,1 @@
-"""Client for JournalNodes, either stock Hadoop's or ours, as acceptors of the journal manager."""
+"""Client through which the journal manager uses JournalNodes, stock Hadoop's or ours, as acceptors."""

@@ -39,7 +39,7 @@ from .connection import NodeClient
 
 class RemoteAcceptor:
     """One JournalNode of a journal. `peers` contains all JournalNodes of the journal, keyed by name; it is needed
-    because a copy is requested by the URL of its source.
+    because a request to copy a segment names the source by its URL.
 
     Belongs to its event loop. Connects on the first call, and reconnects after losing the connection.
     """

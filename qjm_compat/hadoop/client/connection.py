@@ -37,8 +37,8 @@ from ..wire.hadoop_rpc import (
 from ..wire.rpc_framing import FRAME_BYTES_MAX, IPC_VERSION, MAGIC, SIMPLE, RpcFrameReader, frame_of, parts_of
 
 SAID_CHARACTERS_MAX = 2000
-"""Maximum number of characters kept of a JournalNode's error message. The Java stack trace that follows the message is
-dropped."""
+"""Maximum number of characters of a JournalNode's error message that are kept. The Java stack trace that follows the
+message is dropped."""
 
 _STALE = ("is less than the last promised epoch", "<= last promise", "is not the current writer epoch")
 _NO_CACHE = "journal edits cache is not enabled"

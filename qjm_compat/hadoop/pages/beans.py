@@ -48,8 +48,8 @@ class Beans:
         self._version = f"bookledger {_version()}"
 
     def found(self, query: str) -> list[dict[str, Any]]:
-        """Returns the beans whose names match the `qry` parameter, a pattern like that of Java's ObjectName; all beans
-        if it is empty."""
+        """Returns the beans whose names match the `qry` parameter, a pattern like that of Java's ObjectName, or all
+        beans if the parameter is empty."""
         return [bean for bean in self._all() if not query or _matches(query, bean["name"])]
 
     def _all(self) -> Iterator[dict[str, Any]]:

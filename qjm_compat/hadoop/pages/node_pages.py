@@ -45,8 +45,8 @@ def spelled(value: Any, indent: str = "") -> str:
 TXID_MAX = 2**63 - 2
 
 HELD_BYTES_MAX = 8 * 1024 * 1024
-"""Maximum number of bytes of one segment that are held in memory while it is sent. Up to `transfers_max` segments are
-sent at a time. A larger segment is not held but read twice."""
+"""Maximum number of bytes of one segment that are held in memory while it is sent. A larger segment is read twice
+instead. Up to `transfers_max` segments are sent at a time."""
 
 PIECE_SECONDS_MAX = 60.0
 """How long the reader of a segment may take to receive one batch: as long as stock readers themselves wait for a batch.
@@ -62,7 +62,7 @@ NAME_OF_FILE, DIGEST = "X-Image-Edits-Name", "X-MD5-Digest"
 
 
 class Refused(Exception):
-    """Refuses an HTTP request with a status."""
+    """Raised to refuse an HTTP request with a status."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)

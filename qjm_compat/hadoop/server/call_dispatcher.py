@@ -41,8 +41,8 @@ class MeanTime:
         self._seconds += seconds
 
     def millis(self, now: float) -> float:
-        """Returns the mean of the last complete interval that had calls or, during the first interval, of the calls up
-        to now."""
+        """Returns the mean over the last complete interval that had calls or, during the first interval, over the calls
+        so far."""
         self._turn(now)
         return self._last_millis or self._mean_millis()
 
@@ -70,7 +70,8 @@ class CallTimes:
 
 
 REMEMBERED_MAX = 1024
-"""Maximum number of calls whose replies are kept, for all clients in total. Such a reply is a few dozen bytes long."""
+"""Maximum number of calls whose replies are kept, for all clients in total. Each of these replies is a few dozen bytes
+long."""
 
 Reply = Callable[[bytes], None]
 

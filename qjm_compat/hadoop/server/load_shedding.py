@@ -13,7 +13,8 @@ CALLS_MAX = 128
 in flight."""
 
 LEFT_BEHIND_MAX = 1024
-"""Maximum number of calls in flight above CALLS_MAX: those of closed connections, and one for each open connection."""
+"""Maximum number of calls that may be in flight in addition to CALLS_MAX: those of closed connections, and one for each
+open connection."""
 
 
 class Holder(Protocol):
@@ -43,8 +44,8 @@ class LoadShedding:
         self.calls_bytes = 0
 
     def count(self, calls: int, size_bytes: int) -> None:
-        """Adds to the calls in flight, or subtracts from them. Calls of closed connections continue, and are counted as
-        well."""
+        """Adds to or subtracts from the number and bytes of calls in flight. Calls of closed connections continue, and
+        are counted as well."""
         self.calls += calls
         self.calls_bytes += size_bytes
 

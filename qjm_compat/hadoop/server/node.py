@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class JournalNode:
-    """The node's journals, opened on first use. Belongs to the event loop of its client."""
+    """One node's journals, opened on first use. Belongs to the event loop of its ledger client."""
 
     def __init__(
         self,

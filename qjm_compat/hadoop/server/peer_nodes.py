@@ -1,4 +1,4 @@
-"""Reads segments from other JournalNodes over HTTP, either ours or stock ones, but only from known peers."""
+"""Reads segments over HTTP from other JournalNodes, ours or stock ones, but only from known peers."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class PeerSegment:
 
 
 async def resolved(host: str) -> frozenset[str]:
-    """Returns the IP addresses of a host; none if the host cannot be resolved."""
+    """Returns the IP addresses of a host, or an empty set if the host cannot be resolved."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
@@ -131,7 +131,8 @@ async def _from(
 
 
 def _part_from(batch: Batch, from_txid: int) -> Batch:
-    """Drops the edits before `from_txid`. They occur because a piece of a file may hold many flushes."""
+    """Drops the edits before `from_txid`. A batch may contain such edits, because a piece of a file may hold many
+    flushes."""
     if batch.first_txid >= from_txid:
         return batch
     records = bytes(slice_batch(batch.records, from_txid, batch.last_txid))

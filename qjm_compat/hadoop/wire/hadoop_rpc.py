@@ -51,7 +51,7 @@ class Call:
 
 
 def parse(message: Message, data: bytes) -> None:
-    """Decodes a message. Raises DecodeError, including when a required field is missing."""
+    """Decodes a message. Raises DecodeError, also if a required field is missing."""
     message.ParseFromString(data)
     if not message.IsInitialized():
         raise DecodeError(f"Message missing required fields: a {type(message).__name__} is incomplete")
@@ -78,7 +78,7 @@ def method_of(call: Call) -> tuple[str, str, bytes]:
     """Decodes the protocol, method and message of a call. Raises BadRpcFrame, VersionMismatch."""
     if len(call.parts) != 2:
         raise BadRpcFrame(
-            f"a call must have two parts after its first header, a header and a message, not {len(call.parts)}"
+            f"a call must have two parts after its first header (a header and a message), not {len(call.parts)}"
         )
     header = pb.CallHeader()
     try:
@@ -107,7 +107,7 @@ def failure(caller: Caller, error: Exception) -> bytes:
 
 
 def fatal(error: str, detail: int) -> bytes:
-    """Encodes the last frame of a connection."""
+    """Encodes a fatal error, which is the last frame of a connection."""
     header = pb.ResponseHeader(
         call_id=0xFFFFFFFF,
         status=FATAL,

@@ -82,7 +82,7 @@ def fields_of(value: Any, message: type[Message]) -> dict[str, Any]:
 def decoder_of(kind: Any, message: Any) -> Decoder:
     """Returns a function that creates a request or an answer from a message and the additional values `also`.
 
-    Compiled for each kind, as dataclasses compile their methods, because it runs for each batch.
+    The function is compiled for each kind, as dataclasses compile their methods, because it runs for each batch.
 
         lambda m, also: kind(info=read0(m.info), num_txns=m.num_txns, …, **also)
     """
@@ -110,7 +110,7 @@ def _expression(field: Any) -> str:
 
 
 def _reader(field: Any) -> Callable[[Any], Any] | None:
-    """Returns the function that converts Hadoop's value to ours; None if no conversion is needed."""
+    """Returns the function that converts Hadoop's value to ours, or None if no conversion is needed."""
     if field.message_type is not None:
         decode = decoder_of(_NESTED[field.message_type.name], getattr(pb, field.message_type.name))
         if field.is_repeated:
@@ -127,7 +127,7 @@ def _writers(message: Any) -> list[tuple[str, Callable[[Any], Any] | None, bool]
 
 
 def _writer(field: Any) -> Callable[[Any], Any] | None:
-    """Returns the function that converts our value to Hadoop's; None if no conversion is needed."""
+    """Returns the function that converts our value to Hadoop's, or None if no conversion is needed."""
     if field.message_type is not None:
         written = partial(fields_of, message=getattr(pb, field.message_type.name))
         return (lambda values: [written(one) for one in values]) if field.is_repeated else written

@@ -59,12 +59,12 @@ class RpcFrameReader:
             self._buffer = bytes(view[offset:]) + self._buffer
 
     def _end_of_frame(self, data: bytes | bytearray | memoryview, offset: int) -> int | None:
-        """Returns the end of the frame at `offset`; None if the frame is incomplete."""
+        """Returns the end of the frame at `offset`, or None if the frame is incomplete."""
         if len(data) - offset < _LENGTH.size:
             return None
         (size,) = _LENGTH.unpack_from(data, offset)
         if size > self.size_max:
-            raise BadRpcFrame(f"a frame of {size} bytes was announced; {self.size_max} is the most allowed")
+            raise BadRpcFrame(f"a frame of {size} bytes was announced; at most {self.size_max} are allowed")
         end: int = offset + _LENGTH.size + size
         return end if end <= len(data) else None
 
@@ -96,7 +96,9 @@ def parts_of(frame: bytes | memoryview) -> list[bytes]:
         if size >= _MORE_THAN_A_BYTE:
             size, offset = _length_at(frame, offset - 1)
         if size > len(frame) - offset:
-            raise BadRpcFrame(f"a message of {size} bytes was announced, but {len(frame) - offset} are left")
+            raise BadRpcFrame(
+                f"a message of {size} bytes was announced, but only {len(frame) - offset} are left"
+            )
         parts.append(bytes(frame[offset : offset + size]))
         offset += size
     return parts

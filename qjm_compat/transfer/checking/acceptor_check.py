@@ -165,8 +165,8 @@ class AcceptorCheck:
         self._note_copy(segment, read, whole=whole)
 
     def _wrong_with(self, segment: SegmentRecord, record: LedgerRecord) -> list[str]:
-        """Returns problems of the ledger: a segment that has an end must be in a closed ledger that was created for the
-        segment."""
+        """Returns the problems of a segment's ledger: the ledger must have been created for the segment, and must be
+        closed if the segment has an end."""
         problems = []
         if segment.end_txid is not None and not record.is_closed:
             problems.append(

@@ -1,4 +1,4 @@
-"""Checks that all copies of a journal agree on one sequence of transactions. Pure."""
+"""Checks that all copies of a journal agree on one sequence of transactions. Does no I/O."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def _end_of(found: JournalFindings, first: int, copies: Sequence[CopyFound]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Lacking:
-    """The acceptors that have not finalized a segment that is finalized elsewhere, and how many may have the whole
-    segment."""
+    """The acceptors that have not finalized a segment that is finalized elsewhere, and the number of acceptors that may
+    have the whole segment."""
 
     first: int
     last: int

@@ -35,7 +35,7 @@ async def check_journal(
 ) -> JournalFindings:
     """Reads the complete journal and reports its problems. With `deep`, also decodes every op.
 
-    Raises TransferRefused if no acceptor is formatted, JournalUnavailable if the metadata fails during the check.
+    Raises TransferRefused if no acceptor is formatted, or JournalUnavailable if the metadata fails during the check.
     """
     for _ in range(ROUNDS_MAX):
         seen, silent = await inspector.look_at_those_that_answer()

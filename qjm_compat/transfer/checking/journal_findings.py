@@ -37,7 +37,7 @@ class CopyFound:
 
 @dataclass(slots=True)
 class JournalFindings:
-    """The findings. `ops` and `bytes`: the number read, over all copies in total. `notes`: useful to know, but not
+    """The findings. `ops` and `bytes`: how many were read, over all copies in total. `notes`: useful to know, but not
     problems.
 
     `purged_below`: every acceptor was asked to purge the segments that end before this txid. `lost_copies`: acceptors

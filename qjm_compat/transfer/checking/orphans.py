@@ -52,7 +52,7 @@ async def find_orphans(
     is not an orphan.
     """
     labelled = await _labelled(inspector, uri, age_seconds)
-    # Read after the listing, because a ledger that is referenced by now is not an orphan.
+    # Read after the listing, because a ledger that something refers to by then is not an orphan.
     acceptors = await inspector.look_at_others(uri)
     orphans = [_orphan(uri, record) for record in labelled if not _is_needed(acceptors, record.ledger_id)]
     return [replace(one, why_kept=await _why_keep(inspector, one, found)) for one in orphans]
@@ -75,7 +75,7 @@ async def delete_orphans(
     wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Deleted:
     """Deletes the orphans that a check found, if nothing refers to them `age_seconds` later and all their edits are in
-    the journal or purged. Keeps those for which the check found a reason to keep them.
+    the journal or purged. Keeps those that the check found a reason to keep.
 
     Closes each ledger first, so that all of its entries are read. Raises TransferRefused if the check found problems
     other than orphans, and JournalUnavailable.
@@ -119,7 +119,7 @@ async def _delete(inspector: JournalInspector, orphan: Orphan) -> bool:
 async def _why_keep(
     inspector: JournalInspector, orphan: Orphan, found: JournalFindings, *, end: bool = False
 ) -> str | None:
-    """Returns the reason not to delete an orphan; None if all its edits are in the journal or were purged."""
+    """Returns the reason not to delete an orphan, or None if all its edits are in the journal or were purged."""
     if inspector.acceptors.get(orphan.acceptor) != orphan.metadata_uri:
         return f"acceptor {orphan.acceptor} was not examined"
     ledgers = inspector.ledgers(orphan.acceptor)

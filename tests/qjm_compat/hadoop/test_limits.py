@@ -293,7 +293,7 @@ async def test_a_frame_as_large_as_allowed_is_taken_and_one_byte_more_ends_its_c
         async with stranger(nodes, frame) as (reader, _):
             if beyond:
                 said = await words_of_refusal(reader)
-                assert b"a frame of 102401 bytes was announced; 102400 is the most" in said
+                assert b"a frame of 102401 bytes was announced; at most 102400 are allowed" in said
             else:
                 assert b"bad journal id" in await next_frame(reader)
         assert await is_served(nodes)
