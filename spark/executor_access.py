@@ -1,4 +1,5 @@
-"""Credentials for executors: the metadata URI and its files, the password and the key, passed on without being shown.
+"""Credentials for executors: the metadata URI and its files, the password and the key. They are passed on without being
+shown.
 
 The driver reads the files, and the pickled reader carries their contents. So executors need neither the files nor an
 option that contains a secret, and no secret appears in a plan, a log or the UI.

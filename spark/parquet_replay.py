@@ -76,7 +76,7 @@ def replay(
 
 
 def _sizes(frame: DataFrame) -> Column:
-    """Returns a column with the payload bytes of each row, whichever columns are selected."""
+    """Returns a column with each row's payload size in bytes, or 0 if the selected columns do not show it."""
     if "bytes" in frame.columns:
         return f.col("bytes")
     of_payload = [name for name in ("payload", "body") if name in frame.columns]

@@ -21,8 +21,8 @@ SHIPPED_NAME = "bookledger.zip"
 def ship(context: SparkContext, packages: tuple[str, ...]) -> None:
     """Makes executors import these packages from a file, including executors that start later.
 
-    Executors fetch the file from the driver, which keeps it with the session's files, so it is deleted with the
-    session, even if this process is killed. The driver itself continues to import its installed packages.
+    Executors fetch the file from the driver. The driver keeps it with the session's files, so the file is deleted with
+    the session, even if this process is killed. The driver itself continues to import its installed packages.
     """
     root = Path(SparkFiles.getRootDirectory())
     place = root / "shipped"

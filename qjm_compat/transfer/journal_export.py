@@ -24,7 +24,7 @@ from .files.segment_file import PADDING
 OnBytes = Callable[[int], None]
 
 SEEN_TXID = "seen_txid"
-"""The name of a file with a txid. A NameNode refuses to start without edits up to that txid."""
+"""The name of a file that contains a txid. A NameNode refuses to start without edits up to that txid."""
 
 COMPARED_BYTES = 1024 * 1024
 """The number of bytes read at a time to compare two files."""
@@ -57,8 +57,8 @@ async def export_directory(
 
     Writes a segment in progress only on request, up to its last durable edit; a later export continues it. Raises
     TransferRefused rather than overwrite or contradict existing files, and also if `from_txid` was purged or is higher
-    than the next transaction. Raises JournalError, also if transactions in between are missing and `allow_gaps` is not
-    set. Raises OSError.
+    than the next transaction. Raises OSError and JournalError, the latter also if transactions in between are missing
+    and `allow_gaps` is not set.
     """
     folder.mkdir(exist_ok=True)
     streams = await journal.select_input_streams(0, in_progress_ok=in_progress, gaps_ok=True)
@@ -131,10 +131,10 @@ def _put(temporary: Path, path: Path, *, is_final: bool) -> bool:
         return True
     if is_final:
         if not (_begins_with(path, temporary) and _begins_with(temporary, path)):
-            raise TransferRefused(f"{path} exists with edits that differ from the journal's")
+            raise TransferRefused(f"{path} already exists, with edits that differ from the journal's")
         return False
     if not _begins_with(temporary, path):
-        raise TransferRefused(f"{path} exists with edits that the journal does not have")
+        raise TransferRefused(f"{path} already exists, with edits that the journal does not have")
     temporary.rename(path)
     return True
 
@@ -164,7 +164,7 @@ def _drop_replaced(folder: Path, stream: EditLogInputStream) -> None:
     if stream.is_in_progress or not earlier.exists():
         return
     if not _begins_with(folder / _name(stream), earlier):
-        raise TransferRefused(f"{earlier} exists with edits that the journal does not have")
+        raise TransferRefused(f"{earlier} already exists, with edits that the journal does not have")
     earlier.unlink()
 
 
@@ -194,7 +194,8 @@ def _name(stream: EditLogInputStream) -> str:
 
 
 def _raise_seen_txid(folder: Path, txid: int) -> None:
-    """Writes a segment's first txid, as a NameNode does when it begins the segment. The number never decreases."""
+    """Writes a segment's first txid to seen_txid, as a NameNode does when it begins the segment. The number in the file
+    never decreases."""
     if _seen_txid(folder) >= txid:
         return
     temporary = folder / (SEEN_TXID + TEMPORARY)
@@ -207,8 +208,8 @@ def _raise_seen_txid(folder: Path, txid: int) -> None:
 
 
 def _seen_txid(folder: Path) -> int:
-    """Returns the txid that a NameNode wrote to this file, or 0. Raises TransferRefused if the file contains anything
-    else."""
+    """Returns the txid in the directory's seen_txid, or 0 if there is no such file. Raises TransferRefused if the file
+    contains anything else."""
     path = folder / SEEN_TXID
     _refuse_link(path)
     if not path.exists():
@@ -219,7 +220,7 @@ def _seen_txid(folder: Path) -> int:
         return int(path.read_text())
     except ValueError as error:
         raise TransferRefused(
-            f"{path} does not contain a txid: {error}; remove it, and the export rewrites it"
+            f"{path} does not contain a txid: {error}; remove it, and the export will rewrite it"
         ) from error
 
 

@@ -1,7 +1,8 @@
 """Imports a directory of segment files into a journal.
 
-Writes only verified edits, and compares edits that the journal already has. An interrupted import can be resumed by
-running it again: the segment that was being written ends at the point of interruption, and another segment follows.
+Writes only verified edits, and compares edits that the journal already has with those in the files. An interrupted
+import can be resumed by running it again: the segment that was being written ends at the point of interruption, and
+another segment follows.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class ImportSource:
-    """A segment file that contains edits, and their txids."""
+    """A segment file that contains edits, with the txids of these edits."""
 
     name: SegmentName
     last_txid: int
@@ -119,7 +120,7 @@ def _does_not_fit(source: ImportSource, there: Sequence[Held]) -> TransferRefuse
 
 
 BATCH_BYTES = 512 * 1024
-"""The size of a batch of edits, as in a NameNode's buffer. A larger op forms a separate batch."""
+"""The size of a batch of edits, the same as that of a NameNode's buffer. A larger op forms a separate batch."""
 
 UNDER_WAY_BYTES_MAX = 4 * 1024 * 1024
 """Maximum total size of batches sent but not confirmed; well below the size that fills a slow acceptor's queue."""
@@ -129,7 +130,8 @@ OnBytes = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """Options. `finalize`: also end the last segment if its file is in progress. `allow_gaps`: txids may be missing.
+    """Options of an import. `finalize`: also end the last segment if its file is in progress. `allow_gaps`: txids may
+    be missing.
 
     `take_over`: if a segment is in progress, fence its writer. `from_txid`: skip files that end before this txid.
     """
@@ -142,8 +144,8 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class Imported:
-    """The result of an import. `segments`, `ops` and `bytes` count the edits written; the other fields count the edits
-    that already existed or that are not part of the journal."""
+    """The result of an import. `segments`, `ops` and `bytes` count what was written; `segments_there` and `ops_there`
+    count what the journal already had. `left_out` lists the files that contain none of the journal's edits."""
 
     formatted: bool = False
     segments: int = 0
@@ -178,7 +180,8 @@ async def import_directory(
 ) -> Imported:
     """Writes the edits of the directory to the journal. `journal` becomes the writer only if there are edits to write.
 
-    Raises TransferRefused, stating the file and its problem, JournalError, and OSError. It is safe to repeat the call.
+    Raises JournalError, OSError, and TransferRefused, which states the file and its problem. It is safe to repeat the
+    call.
     """
     work = _Import(journal, inspector, find_current(directory), options, on_bytes)
     await work.run()
@@ -207,7 +210,7 @@ class _Import:
         steps = await self._plan(sources)
         if self._has_work(steps):
             await self._become_writer()
-            steps = await self._plan(sources)  # the segment that was in progress has an end now
+            steps = await self._plan(sources)  # the segment that was in progress now has an end
         for step in steps:
             await self._take(step, is_last=step is steps[-1])
         await self._note_laggards()
@@ -290,8 +293,8 @@ class _Import:
             self.done.notes.append(f"{name.file} ends with txid {checked.last_txid}: {checked.torn}")
 
     async def _check_layout(self, checked: CheckedSegment, name: SegmentName) -> None:
-        """Raises TransferRefused for a layout newer than any known one: it must be damage, because no checksum covers a
-        segment's header."""
+        """Raises TransferRefused for a layout newer than any known one. Such a layout must be due to damage, because no
+        checksum covers a segment's header."""
         namespace = await self.journal.namespace()
         if checked.layout_version < min(NEWEST_LAYOUT, namespace.layout_version):
             raise TransferRefused(
@@ -308,7 +311,7 @@ class _Import:
                 following = offset + len(batch.records)
                 if checked.records[offset:following] != batch.records:
                     raise TransferRefused(
-                        f"{step.source.name.file}: the journal has different edits at txids {batch.first_txid}  "
+                        f"{step.source.name.file}: the journal has different edits at txids {batch.first_txid} "
                         f"to {batch.last_txid}"
                     )
                 offset = following

@@ -10,10 +10,10 @@ from .inspection.inspector import JournalInspector
 async def purge_journal(
     journal: QuorumJournalManager, inspector: JournalInspector, min_txid_to_keep: int, *, take_over: bool
 ) -> None:
-    """Briefly becomes the writer and deletes segments that end before a txid, at a majority.
+    """Briefly becomes the writer and deletes, at a majority, the segments that end before a txid.
 
     Raises TransferRefused if a segment is in progress and `take_over` is false, or if the txid is after the end of the
-    journal; raises QuorumFailed.
+    journal. Raises QuorumFailed.
     """
     in_progress = await inspector.in_progress()
     if in_progress is not None and not take_over:

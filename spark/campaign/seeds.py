@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Self
 
 SEED_SECONDS_MAX = 60.0
-"""A seed that takes longer is killed and counts as failed, unless the campaign sets another limit."""
+"""A seed that takes longer than this is killed and counts as failed, unless the campaign sets another limit."""
 
 END_SECONDS_MAX = 2.0
 """Maximum time for a process to exit after it has closed its pipe."""

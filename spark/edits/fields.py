@@ -64,8 +64,8 @@ SILENT: frozenset[tuple[type[EditOp], str]] = frozenset(
         (CancelDelegationToken, "timestamp"),
     }
 )
-"""Pairs of an op and a column: the op has a field of the column's name with a different meaning, so the column is null.
-"""
+"""Pairs of an op and a column that is null for this op, because the op's field of the same name has a different
+meaning."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -112,5 +112,6 @@ def _plain(value: Any) -> Any:
 
 
 def _text(value: str) -> str:
-    r"""Makes a text valid UTF-8: Java's names may hold a lone surrogate, which is replaced by its code, `\ud800`."""
+    r"""Makes a text valid UTF-8: Java's names may contain a lone surrogate, which is replaced by its escape sequence,
+    such as `\ud800`."""
     return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()

@@ -77,7 +77,7 @@ class EditsReader(PlannedReader[EditsOptions, "SegmentRange"]):
             raise LedgerError(
                 f"segment {lost.start_txid} of journal {self._options.journal} has lost its ledger "
                 f"{gone.ledger_id}, which was purged or deleted: name all acceptors of the journal, or read the "
-                f"edits after it, with from_txid={lost.end_txid + 1}"
+                f"edits after this segment, with from_txid={lost.end_txid + 1}"
             ) from gone
 
 

@@ -52,7 +52,7 @@ class RangeToRead(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _OfLedger:
-    """Entries of a closed ledger, without conversion."""
+    """Entries of a closed ledger, read as they are."""
 
     entries: LedgerRange
     names: Sequence[str]
@@ -72,8 +72,8 @@ def record_batches(
 def read_ranges(access: ExecutorAccess, ranges: Sequence[RangeToRead]) -> Iterator[pa.RecordBatch]:
     """Yields every row in the ranges once, in order. Digests are verified.
 
-    Raises LedgerError if a ledger was deleted or is not closed; EntryUnreadable or DigestMismatch, which name the entry
-    and each replica's answer. Nothing is skipped.
+    Raises LedgerError if a ledger was deleted or is not closed, and EntryUnreadable or DigestMismatch, which name the
+    entry and each replica's answer. Nothing is skipped.
     """
     pages = read_with_client(access, lambda client: _batches(client, access.password, ranges))
     return joined(batch for page in pages for batch in page)

@@ -22,9 +22,8 @@ from .worker_memory import keep_for_next_tasks
 MIB = 1024 * 1024
 
 PAGE_BYTES = 15 * MIB // 4
-"""A page of this size holds three full frames, including the other fields of their entries if each entry has 80 bytes
-or more; a page cannot hold four. The cost of a page to the client and the bookies is about the same, whatever its size.
-"""
+"""A page of this size holds three full frames and the other fields of their entries, if each entry has 80 bytes or
+more; a page cannot hold four. A page costs the client and the bookies about the same, whatever its size."""
 
 CONFIG = ClientConfig(page_bytes=PAGE_BYTES, read_ahead_pages=4, read_ahead_bytes_max=16 * MIB)
 """Settings of a task's client. The limits on read-ahead bound the task's memory, whatever the size of the ledger."""
@@ -35,7 +34,7 @@ T = TypeVar("T")
 def read_with_client(
     access: ExecutorAccess, read: Callable[[LedgerClient], AsyncGenerator[T, None]]
 ) -> Iterator[T]:
-    """Yields from `read`, called with a client that is always closed at the end."""
+    """Calls `read` with a client and yields the results. The client is always closed at the end."""
     thread = _loop_of(os.getpid())
     with access.uri() as uri:
         config = replace(CONFIG, encryption_key=access.encryption_key)

@@ -37,7 +37,7 @@ class LogOptions(StreamOptions):
     position or time before which a batch ends; by default a batch reads all records that are confirmed when it is
     planned. Positions belong to one log, and times have a time zone, as in 2026-11-29T12:00:00Z. `columns`: the columns
     to read; a schema given to `.schema(...)` does the same. `maxRecordsPerTrigger`: the rate limit, in streams only.
-    `failOnDataLoss`: `false` skips records that were deleted before they were read, with a warning; in streams only.
+    `failOnDataLoss`: `false` skips, with a warning, records that were deleted before they were read; in streams only.
     `password_file`, `key_file`, `partition_bytes`, `partitions_min`: as for `format("ledger")`.
     """
 

@@ -29,7 +29,7 @@ class _OfSegment:
         return self.wanted.entries
 
     async def open(self, client: LedgerClient, password: bytes) -> tuple[ReadHandle, PageColumns]:
-        """Opens the ledger, which may not be closed yet: the entries were confirmed when the job was planned."""
+        """Opens the ledger, which need not be closed: the entries were confirmed when the job was planned."""
         wanted = self.wanted
         reader = await open_planned(client, wanted.entries.ledger_id, password)
         reader.is_confirmed(wanted.entries.last_entry)

@@ -17,7 +17,7 @@ TXID_MAX = 2**63 - 1
 
 LOOKS_MAX = 16
 """Maximum number of attempts to list the records of a journal's segments; another attempt is made only if the journal's
-state has changed during the last one."""
+state has changed during the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ async def finalized_segments(
     *,
     needs_start: bool = False,
 ) -> list[JournalSegment]:
-    """Returns the segments that contain any of `from_txid` … `to_txid`, in order.
+    """Returns the segments that contain any of the transactions `from_txid` … `to_txid`, in order.
 
     If several acceptors have copies of a segment, uses the first copy whose ledger exists. Raises LedgerError if no
-    acceptor has the journal, or if there is a gap between two of these segments; with `needs_start`, also if
-    `from_txid` was purged, or is beyond the next transaction.
+    acceptor has the journal, if there is a gap between two of these segments, or, with `needs_start`, if `from_txid`
+    was purged or is beyond the next transaction.
     """
     async with opened_store(metadata_uri) as store:
         copies = await _copies(store, journal_id, acceptors)
@@ -80,7 +80,7 @@ async def _copies(
 
 
 async def _finalized(journal: JournalStore) -> list[FinalizedSegment] | None:
-    """Returns a consistent snapshot of an acceptor's segments; None if the acceptor does not have the journal."""
+    """Returns a consistent snapshot of an acceptor's segments, or None if the acceptor does not have the journal."""
     for _ in range(LOOKS_MAX):
         found = await journal.read_state()
         if found is None or found.state.storage is None:

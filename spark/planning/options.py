@@ -123,7 +123,7 @@ class StreamOptions(ReadOptions):
 
     columns: tuple[str, ...]
     fails_on_data_loss: bool | None
-    """None if the option is not given; the default is true."""
+    """Value of the option failOnDataLoss, or None if the option is not given; the default is true."""
 
     @property
     def schema(self) -> str:
@@ -138,14 +138,14 @@ class StreamOptions(ReadOptions):
 class LedgerOptions(StreamOptions):
     """Options of `format("ledger")`.
 
-    `metadata`: the cluster's URI. `ledgers`: `7,9,20-30,5:100-200`; or `journal`: the finalized segments of a journal;
-    or, with or without `ledgers`, `custom.NAME`: ledgers with this custom metadata; by default all ledgers. `recover`:
-    fence and close selected open ledgers; not in streams. `columns`: the columns to read (default
-    `ledger_id,entry_id,payload`); a schema given to `.schema(...)` does the same. `acceptors`: the names of the
-    journal's acceptors, if it has several, as `a,b,c`. `max_bytes_per_trigger`: the rate limit, in streams only; at
-    least one ledger is always delivered. `failOnDataLoss`: `false` skips data that was deleted before it was read, with
-    a warning; in streams only. `password_file`, `key_file`: read on the driver. `partition_bytes`, `partitions_min`:
-    the size and number of partitions.
+    `metadata`: the cluster's URI. `ledgers`: ids and ranges such as `7,9,20-30,5:100-200`. `custom.NAME`: ledgers with
+    this custom metadata, with or without `ledgers`. `journal`: the finalized segments of a journal, instead of these
+    two. By default all ledgers are read. `recover`: fence and close selected open ledgers; not in streams. `columns`:
+    the columns to read (default `ledger_id,entry_id,payload`); a schema given to `.schema(...)` does the same.
+    `acceptors`: the names of the journal's acceptors, if it has several, as `a,b,c`. `max_bytes_per_trigger`: the rate
+    limit, in streams only; at least one ledger is always delivered. `failOnDataLoss`: `false` skips, with a warning,
+    data that was deleted before it was read; in streams only. `password_file`, `key_file`: read on the driver.
+    `partition_bytes`, `partitions_min`: the size and number of partitions.
     """
 
     types = TYPES

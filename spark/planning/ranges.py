@@ -12,8 +12,8 @@ PARTITIONS_MIN_DEFAULT = 8
 PARTITIONS_MAX = 100_000
 
 TASK_BYTES_MIN = 1024 * 1024
-"""Tasks are not made smaller than this to reach `partitions_min`, because starting more tasks would cost more than they
-save."""
+"""Tasks are not made smaller than this to reach `partitions_min`, because starting more tasks would cost more than it
+would save."""
 
 ENTRY_OVERHEAD_BYTES = 4
 """Cost of an entry in addition to its payload, so that empty entries count."""

@@ -103,7 +103,7 @@ class Selection:
         """Returns the extents to read, in order of ledger ids, with each entry at most once. Logs a warning that lists
         the omitted ledgers.
 
-        Raises LedgerError if a selected ledger is open, NoSuchLedger if a ledger named by id does not exist.
+        Raises LedgerError if a selected ledger is open, or NoSuchLedger if a ledger named by id does not exist.
         """
         chosen, omitted = [], Omissions()
         for record in self._records(client):
@@ -140,7 +140,7 @@ class Selection:
         return omitted
 
     def _called(self, one: IdRange) -> str:
-        """Returns the error message for a range that selects nothing."""
+        """Describes, for the error message, a range that selects nothing."""
         which = f" with custom metadata {self._custom_description}" if self.custom else ""
         if one is EVERY_LEDGER:
             return f"there is no {'closed ledger outside of logs' if self.is_no_choice else f'ledger{which}'}"
@@ -190,8 +190,8 @@ class Selection:
 
     @property
     def text(self) -> str:
-        """Identifies the selection: equal options have equal texts, different options have different texts; empty for
-        all ledgers."""
+        """A text that identifies the selection: the same for equal options, different for different options, and empty
+        for all ledgers."""
         given = [("ledgers", ",".join(map(str, self.ids)))] if self.ids else []
         custom = sorted((f"custom.{name}", value) for name, value in self.custom.items())
         return urlencode([*given, *custom], safe=",:")
@@ -263,7 +263,7 @@ EVERY_LEDGER = IdRange(0, 2**63 - 1)
 
 
 def _has_any(one: IdRange, record: LedgerRecord) -> bool:
-    """Returns whether a ledger has any of the entries in a range; assumed to be true for an open ledger, because its
+    """Returns whether a ledger has any of the entries in a range. An open ledger is assumed to have some, because its
     end is unknown."""
     return one.last_entry is None or record.last_entry is None or one.first_entry <= record.last_entry
 
@@ -321,7 +321,7 @@ class Extent:
 
 
 def parse_ledgers(text: str) -> tuple[IdRange, ...]:
-    """Parses `7,9,20-30,5:100-200`: ids, ranges of ids, and either of them limited to some entries. Raises
+    """Parses `7,9,20-30,5:100-200`: ids and ranges of ids, each optionally limited to some entries. Raises
     BadSelection."""
     found: list[IdRange] = []
     for piece in filter(None, (part.strip() for part in text.split(","))):

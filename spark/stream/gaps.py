@@ -21,7 +21,7 @@ GAP_SECONDS = 600
 """Time for which the stream waits for an unused id."""
 
 CLOCK_SKEW_SECONDS_MAX = 24 * 3600
-"""Maximum skew of writers' clocks that does not make the stream miss any ledger."""
+"""Up to this skew, the writers' clocks do not make the stream miss any ledger."""
 
 LOOKS_MAX = 64
 """Maximum number of observations that are remembered; they divide GAP_SECONDS into this many steps."""
@@ -48,7 +48,7 @@ class Gaps:
         return self._passed
 
     def look(self, known: Sequence[KnownId], seconds: float, now_ms: int) -> None:
-        """Records the ids that are known now: at `seconds` on this process's monotonic clock, and at `now_ms` on the
+        """Records which ids are known now. The time is `seconds` on this process's monotonic clock, and `now_ms` on the
         wall clock."""
         long_ago_ms = now_ms - 1000 * CLOCK_SKEW_SECONDS_MAX
         for one in known:

@@ -1,5 +1,4 @@
-"""The stream of a journal's segments as they are finalized, which lasts as long as the journal's history is not
-rewritten."""
+"""Streams a journal's segments as they are finalized, for as long as the journal's history is not rewritten."""
 
 from __future__ import annotations
 
@@ -30,8 +29,8 @@ class JournalSegmentsStream(LedgerStream):
     """Streams the finalized segments of a journal, in order of transactions, starting with the oldest.
 
     Ends with LedgerError if the delivered segments are no longer part of the journal's history (after a rollback, a
-    discard or a format), and if segments were purged before they were read, unless the option failOnDataLoss is false.
-    So no edit is delivered twice, and none is skipped silently.
+    discard or a format). Unless the option failOnDataLoss is false, it also ends with LedgerError if segments were
+    purged before they were read. So no edit is delivered twice, and none is skipped silently.
     """
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:

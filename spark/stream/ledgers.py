@@ -227,27 +227,28 @@ class ClosedLedgersStream(LedgerStream):
         return admitted[: how_many_fit([due[ledger_id] for ledger_id in admitted], limit)]
 
     def _check_room(self, listing: LedgerListing) -> None:
-        """Reports, by a LedgerError or a logged warning, that nothing more can be delivered until the oldest missing
+        """Raises LedgerError, or logs a warning, to report that nothing more can be delivered until the oldest missing
         ledger is delivered."""
         if self._settled in listing.open:
             raise LedgerError(
-                f"ledger {self._settled} is open, and {OPEN_AHEAD_MAX} later ones have been delivered, the maximum "
-                "that a checkpoint can list: close it (with "
+                f"ledger {self._settled} is open, and {OPEN_AHEAD_MAX} later ones have been delivered, which is "
+                "the maximum that a checkpoint can list: close the ledger (with "
                 f"`bookledger ledger recover {self._settled}` if its writer is gone), and start the stream again"
             )
         if self._settled == listing.end:
             raise LedgerError(
-                f"{OPEN_AHEAD_MAX} ledgers have been delivered whose ids were chosen above the cluster's id counter, "
-                "the maximum that a checkpoint can list: read these in a separate stream, with the option ledgers"
+                f"{OPEN_AHEAD_MAX} ledgers whose ids were chosen above the cluster's id counter have been delivered, "
+                "which is the maximum that a checkpoint can list: read such ledgers in a separate stream, with the "
+                "option ledgers"
             )
         if self._available_now:
             raise LedgerError(
                 f"id {self._settled} was taken and may still be used, and {OPEN_AHEAD_MAX} later ledgers have been "
-                "delivered, the maximum that a checkpoint can list: run the stream without availableNow until it gets "
-                "past this id"
+                "delivered, which is the maximum that a checkpoint can list: run the stream without availableNow until "
+                "it gets past this id"
             )
         log.warning(
-            "the stream is waiting for ledger %d, whose id was taken, before it continues",
+            "before it continues, the stream waits for ledger %d: its id was taken and may still be used",
             self._settled,
             extra={"ledger": self._settled},
         )

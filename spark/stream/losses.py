@@ -47,10 +47,10 @@ def losses(
     began_at: int,
     by_custom: bool,
 ) -> Losses:
-    """Classifies deleted ids that are in the selection, given with the revision of each deletion.
+    """Classifies deleted ids that are in the selection, each given with the revision of its deletion.
 
-    A stream that has not looked before began at revision `began_at`, and did not have to read ledgers deleted before
-    that revision. The exceptions are the `named` ledgers, which it had to read however early they were deleted.
+    A stream that has not looked before began at revision `began_at`, and did not have to read ledgers that had been
+    deleted by then. The exceptions are the `named` ledgers, which it had to read no matter how early they were deleted.
     """
     judged, selected = max(offset.revision, seen.revision), seen.selected | offset.unread
     lost, uncertain = [], []

@@ -53,7 +53,7 @@ AWAY_SECONDS_MAX = 600.0
 
 T = TypeVar("T")
 Work = Callable[[str], Coroutine[Any, Any, T]]
-"""A query, given the metadata URI. It is read-only, and may be repeated."""
+"""A query, which is called with the metadata URI. It is read-only, and may be repeated."""
 
 AWAY = (StoreUnavailable, MetadataUnavailable, BadMetadataUri, NotEnoughAnswers)
 """Errors raised if the store is unavailable, or if bookies do not report how far a log is confirmed. Some configuration

@@ -24,7 +24,7 @@ ITS_OWN_CHECKPOINT = (
 
 
 class BadOffset(ValueError):
-    """The checkpoint belongs to another stream, or to this one with other options. The message states the remedy."""
+    """The checkpoint belongs to another stream, or to this stream with other options. The message states the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class LedgersOffset:
     stream's selection, because an offset is meaningless for a different selection.
 
     `revision`: the store revision up to which the stream has checked all deletions for losses; NO_REVISION in a new
-    stream, and in checkpoints of earlier versions. `unread` lists the ledgers still to be delivered, if there would be
-    no other way to determine later whether a deleted ledger was selected.
+    stream, and in checkpoints of earlier versions. `unread` lists the ledgers still to be delivered, if there is no
+    other way to determine later whether a deleted ledger was selected.
     """
 
     below: int = 0
@@ -92,7 +92,7 @@ class LedgersOffset:
         return sorted(ledger_ids)[: min(OPEN_AHEAD_MAX, needing_none + room)]
 
     def after(self, delivered: Collection[int], waiting: Iterable[int], end: int) -> LedgersOffset:
-        """Returns the offset after these ledgers are delivered too; the same offset if there are none.
+        """Returns the offset after these ledgers have also been delivered, or the same offset if there are none.
 
         The `waiting` ledgers are still to be delivered; ledgers with ids from `end` on may also have to be delivered.
         """

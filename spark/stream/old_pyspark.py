@@ -1,4 +1,4 @@
-"""Substitutes for the streams if the installed PySpark is too old for them."""
+"""Substitutes for the streams, for use if the installed PySpark is too old for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from ..planning.selection import BadSelection
 
 STREAMS_OF_PYSPARK = "pyspark.sql.streaming.datasource"
-"""A module that PySpark 4.2 introduced: it gives a source the start and the size limit of each batch."""
+"""A module that PySpark 4.2 introduced. With it, a source is given the start and the size limit of each batch."""
 
 
 class NoStreams(DataSourceStreamReader):

@@ -31,7 +31,8 @@ class CheckedSegment:
     torn: str | None = None
 
     def up_to(self, txid: int) -> CheckedSegment:
-        """Returns the same segment, cut after this txid. A live writer may have added the later edits since."""
+        """Returns the same segment, cut off after this txid. A live writer may have added the later edits in the
+        meantime."""
         records = slice_batch(self.records, self.first_txid, txid)
         return replace(self, last_txid=txid, records=records, torn=None)
 
@@ -41,11 +42,11 @@ class CheckedSegment:
 
 
 def checked_segment(folder: Path, name: SegmentName) -> CheckedSegment | None:
-    """Returns the edits of a file; None if it is in progress and has no edits yet (Hadoop moves such files aside as
-    .empty).
+    """Returns the edits of a file, or None if the file is in progress and has no edits yet (Hadoop moves such files
+    aside as .empty).
 
-    A file in progress ends with its last valid op. Raises TransferRefused for damage, and if the edits do not match the
-    file's name.
+    A file in progress ends with its last valid op. Raises TransferRefused if the file is damaged, or if its edits do
+    not match its name.
     """
     data = _content(folder / name.file, in_progress=name.last_txid is None)
     if name.last_txid is None and is_padding(data):
@@ -91,7 +92,7 @@ def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator
 
 
 def _content(path: Path, *, in_progress: bool) -> memoryview:
-    """Returns the file's bytes. Maps them into memory unless the file is in progress, because its writer truncates it
+    """Returns the file's bytes. Maps the file into memory, but not while it is in progress: its writer will truncate it
     at the end, and accessing a truncated mapping would crash."""
     if in_progress:
         return memoryview(path.read_bytes())

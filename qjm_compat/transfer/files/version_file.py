@@ -12,7 +12,7 @@ VERSION = "VERSION"
 
 LAYOUTS = range(-(2**31), 0)
 NUMBERS = range(2**63)
-"""The valid values of a namespace's id and its creation time."""
+"""The valid values of a namespace's id and of its creation time."""
 
 _ESCAPED = re.compile(r"\\(.)")
 
@@ -50,8 +50,8 @@ def _number(text: str, allowed: range) -> int:
 
 
 def _properties(text: str) -> list[tuple[str, str]]:
-    """Parses the names and values in Hadoop's properties format: one per line, `#` starts a comment, `\\` precedes `:`
-    and `=`."""
+    """Parses the names and values in Hadoop's properties format: one pair per line, a comment begins with `#`, and `:`
+    and `=` are escaped with `\\`."""
     found = []
     for line in text.splitlines():
         name, separator, value = line.strip().partition("=")

@@ -28,7 +28,7 @@ LOOKS_MAX = 20
 
 SEEN_SECONDS_MAX = 20.0
 SEEN_POLL_SECONDS = 0.02
-"""How long it may take until readers see a writer's last edits, and how often to check."""
+"""How long it may take for readers to see a writer's last edits, and how often to check."""
 
 LAGGARD_SECONDS_MAX = 5.0
 """How long to wait for acceptors that may be slower than the majority."""
@@ -91,7 +91,7 @@ class JournalInspector:
         return AcceptorLedgers(client, self.journal_id, acceptor, self._config)
 
     async def look(self, acceptor: str) -> AcceptorSeen | None:
-        """Returns an acceptor's state and records as of the same moment; None if it has no state."""
+        """Returns an acceptor's state and records as of the same moment, or None if it has no state."""
         seen = await self._look(acceptor)
         if seen is not None and seen.unreadable:
             raise cannot_be_read(seen)
@@ -142,7 +142,7 @@ class JournalInspector:
         return [seen for seen in found if seen is not None]
 
     async def in_progress(self) -> str | None:
-        """Describes the segment that a writer may be writing; None if there is no such segment.
+        """Describes the segment that a writer may be writing, or returns None if there is no such segment.
 
         A segment begins only after the earlier ones are finalized at a majority. If an acceptor has an earlier segment
         that is not finalized, that segment is a leftover, and no writer writes to it.
@@ -158,8 +158,8 @@ class JournalInspector:
     async def until_seen(self, start_txid: int, last_txid: int) -> None:
         """Waits until readers at a majority of the acceptors can see a segment's edits up to `last_txid`.
 
-        A ledger's writer makes its last entry visible to readers after being idle for a moment, and never does so if
-        it releases the ledger before that. Raises JournalUnavailable after SEEN_SECONDS_MAX.
+        A ledger's writer makes its last entry visible to readers once it has been idle for a moment; if it releases the
+        ledger before that, it never does. Raises JournalUnavailable after SEEN_SECONDS_MAX.
         """
         needed = majority(tuple(range(len(self.acceptors)))).needed
         loop = asyncio.get_running_loop()
