@@ -48,7 +48,10 @@ def test_options_of_a_command_come_from_its_table(tmp_path: Path, run: Run) -> N
         ("metadata = 3", "metadata must be text in quotes, not 3"),
         ("[bookie.rum]\nport = 1", "[bookie] rum: unknown name; did you mean run?"),
         ("[bookie]\nrun = 1", "bookie.run must be a table of settings, [bookie.run], not a value"),
-        ("[bookie.run]\nmetadata = 'x'", "[bookie.run] metadata: it belongs at the top, for all commands"),
+        (
+            "[bookie.run]\nmetadata = 'x'",
+            "[bookie.run] metadata: this setting is for all commands, and belongs at the top of the file",
+        ),
         ("[bookie.run]\nport = 'x'", "[bookie.run] port: 'x' is not a valid integer"),
         ("[bookie.run]\nport = 70000", "[bookie.run] port: 70000 is not in the range"),
         ("bookie = 1", "bookie must be a table of settings"),
