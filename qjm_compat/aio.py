@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .hadoop.client.acceptor import RemoteAcceptor
 
 DEFAULT_ACCEPTOR = "main"
-"""The name of the only acceptor of a journal for which no acceptors are named; its ledgers replicate the journal's
+"""The name of a journal's only acceptor if no acceptors are named. The ledgers of this acceptor replicate the journal's
 segments."""
 
 PURGE_SECONDS_MAX = 10.0
@@ -55,8 +55,9 @@ class QuorumJournalManager:
     belongs to the event loop on which it is opened. Every writer gets a higher epoch than the previous writer, whose
     later calls are refused with StaleEpoch.
 
-    Instead of a metadata URI it accepts `qjournal://h1:8485;h2:8485;h3:8485/ns1`: JournalNodes, either Hadoop's own or
-    ours. Hadoop's own do not report the namespace of the edits they hold, so their writers pass `namespace`.
+    For a journal on JournalNodes, either Hadoop's own or ours, pass `qjournal://h1:8485;h2:8485;h3:8485/ns1` instead of
+    a metadata URI. Hadoop's own do not report the namespace of the edits they hold, so pass `namespace` to write to
+    them.
     """
 
     def __init__(
@@ -146,11 +147,11 @@ class QuorumJournalManager:
     async def format(self, namespace: NamespaceInfo, *, force: bool = False) -> Formatted:
         """Formats the journal at every acceptor. Raises QuorumFailed if every acceptor already has the journal.
 
-        If only some acceptors have it, for this namespace, the others are formatted to join them, and the existing
-        contents are kept. Raises BadJournalState, having changed nothing, if a majority could then lack acknowledged
-        edits. Raises HalfFormatted, listing the acceptors that were formatted, if others failed; repeating the call
-        formats the rest. `force` discards the acceptors' contents, even if they cannot be fenced; stop the journal's
-        writer first.
+        If only some acceptors have the journal, and have it for this namespace, the others are formatted to join them,
+        and the existing contents are kept. Raises BadJournalState, without changing anything, if a majority could then
+        lack acknowledged edits. Raises HalfFormatted, listing the acceptors that were formatted, if others failed;
+        repeating the call formats the rest. `force` discards the acceptors' contents, even if they cannot be fenced;
+        stop the journal's writer first.
         """
         work = Formatting(self.journal_id, self._set, self._proposer, self._opened)
         done = await work.run(namespace, force=force)
@@ -160,11 +161,11 @@ class QuorumJournalManager:
     async def sync(
         self, *, bytes_per_second: float | None = None, on_bytes: Callable[[int], None] = lambda _: None
     ) -> Synced:
-        """Copies finalized segments to acceptors on ledgers that lack them. Returns the work that was done and what
-        remains.
+        """Copies finalized segments to those acceptors on ledgers that lack them. Returns the work that was done and
+        what remains.
 
-        A writer, in any process, may continue during the copying. JournalNodes sync on their own. `on_bytes` is called
-        with the number of bytes of each part copied, on the client's event loop.
+        A writer in any process may continue during the copying. JournalNodes sync on their own. For each part copied,
+        `on_bytes` is called with its number of bytes, on the client's event loop.
         """
         pace = RateLimit(bytes_per_second or self.config.sync_bytes_per_second).keep
         return await JournalSyncer(self._opened.on_ledgers, pace, on_bytes=on_bytes).until_done()
@@ -260,8 +261,8 @@ class QuorumJournalManager:
     async def start_log_segment(
         self, first_txid: int, layout_version: int | None = None
     ) -> EditLogOutputStream:
-        """Begins a segment and returns its output stream. Raises BadJournalState if called before recovery, or
-        QuorumFailed."""
+        """Begins a segment and returns its output stream. Raises QuorumFailed, or BadJournalState if called before
+        recovery."""
         if self._stream is not None:
             raise BadJournalState(f"segment {self._stream.first_txid} is still being written")
         layout = layout_version if layout_version is not None else (await self.namespace()).layout_version
@@ -270,7 +271,8 @@ class QuorumJournalManager:
         return self._stream
 
     async def finalize_log_segment(self, first_txid: int, last_txid: int) -> None:
-        """Finalizes a segment at a majority; its end can no longer change. Raises QuorumFailed."""
+        """Finalizes a segment at a majority of the acceptors, after which its end can no longer change. Raises
+        QuorumFailed."""
         await self._set.run(self._proposer.finalize_log_segment(first_txid, last_txid))
 
     def purge_logs_older_than(self, min_txid_to_keep: int) -> None:
@@ -305,7 +307,7 @@ class QuorumJournalManager:
         the other.
 
         With `in_progress_ok`, includes the segment being written, up to the last edit that a quorum has on disk. Raises
-        QuorumFailed, or SegmentUnreadable if transactions are missing between the segments, unless `gaps_ok`.
+        QuorumFailed. Unless `gaps_ok`, raises SegmentUnreadable if transactions are missing between the segments.
         """
         seconds_max = self.config.select_input_streams_seconds_max
         request = GetEditLogManifest(from_txid, in_progress_ok)
@@ -317,7 +319,7 @@ class QuorumJournalManager:
         return [EditLogInputStream(one, readers, from_txid) for one in seen]
 
     async def journaled_edits(self, from_txid: int) -> Batch | None:
-        """Returns the next edits that a quorum has on disk, at most TAIL_TXNS_MAX; None if there are none yet.
+        """Returns the next edits that a quorum has on disk, at most TAIL_TXNS_MAX, or None if there are none yet.
 
         Raises QuorumFailed if too few acceptors have the edits cached; the input streams may still provide them.
         """
@@ -340,8 +342,8 @@ class QuorumJournalManager:
     # --- status ---------------------------------------------------------------------------------------------
 
     def metrics(self) -> dict[str, dict[str, int | float | str]]:
-        """Returns counters under Hadoop's names: `Journal-<id>` (with `-<acceptor>` appended if there are several),
-        `IPCLoggerChannel-<acceptor>`."""
+        """Returns counters under Hadoop's names: `Journal-<id>`, with `-<acceptor>` appended if there are several
+        acceptors, and `IPCLoggerChannel-<acceptor>`."""
         found: dict[str, dict[str, int | float | str]] = {}
         for journal in self._journals.values():
             if not isinstance(journal, Journal):

@@ -26,7 +26,7 @@ _NO_TXID = -1
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """The header of an entry. The numbering of `part` starts at 0."""
+    """The header of an entry. Parts are numbered from 0."""
 
     first_txid: int
     num_txns: int
@@ -112,8 +112,8 @@ class Assembler:
         return self._header is None
 
     def feed(self, payload: bytes) -> Batch | None:
-        """Returns the batch that this entry completes; None if it completes none. Raises SegmentUnreadable if a part is
-        missing."""
+        """Returns the batch that this entry completes, or None if it completes none. Raises SegmentUnreadable if a part
+        is missing."""
         header = header_of(payload)
         if header.part == 0:
             self._begin()  # drops the parts of a batch that its writer abandoned
@@ -121,13 +121,13 @@ class Assembler:
                 return _batch(header, payload[_HEADER.size :])
         elif not self._continues(header):
             raise SegmentUnreadable(
-                f"part {header.part} of the batch of txid {header.first_txid} follows another batch"
+                f"part {header.part} of the batch that begins at txid {header.first_txid} follows another batch"
             )
         self._header = header
         self._parts.append(payload[_HEADER.size :])
         self._bytes += len(payload)
         if self._bytes > 2 * BATCH_BYTES_MAX:
-            raise SegmentUnreadable(f"the batch from txid {header.first_txid} on has no last part")
+            raise SegmentUnreadable(f"the batch that begins at txid {header.first_txid} has no last part")
         if not header.is_last_part:
             return None
         records = b"".join(self._parts)

@@ -12,7 +12,8 @@ from metadata.settings.tunable import tunable
 MIB = 1024 * 1024
 
 PIPELINED_BATCHES_MAX = 64
-"""Maximum number of batches sent to one acceptor but not answered yet; `queued_edits_bytes_max` limits their size."""
+"""Maximum number of batches sent to one acceptor but not yet answered; `queued_edits_bytes_max` limits their total
+size."""
 
 HEARTBEAT_SECONDS = 1.0
 """How often the committed txid is sent to an out-of-sync acceptor, whose readers wait for it."""
@@ -22,7 +23,7 @@ HEARTBEAT_SECONDS = 1.0
 class JournalConfig:
     """Settings of a journal's ledgers and of its manager; each has a description.
 
-    The first five apply to each segment's ledger, see `ledgers.NewLedger`; `*_seconds_max` are Hadoop's
+    The first five apply to each segment's ledger (see `ledgers.NewLedger`). `*_seconds_max` correspond to Hadoop's
     `dfs.qjournal.*.timeout.ms` and `dfs.qjm.operations.timeout`. A single batch is always accepted, even if it exceeds
     `queued_edits_bytes_max`. A settings file cannot set `pipelined_batches_max` and `heartbeat_seconds`, whose defaults
     are PIPELINED_BATCHES_MAX and HEARTBEAT_SECONDS.

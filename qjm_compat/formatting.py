@@ -15,7 +15,7 @@ from .sync.joining import epochs_above, format_to_join, needed_of
 
 @dataclass(frozen=True, slots=True)
 class Formatted:
-    """The result of a format. `acceptors` were formatted; `were_formatted` already had the journal."""
+    """The result of formatting a journal. `acceptors` were formatted; `were_formatted` already had the journal."""
 
     namespace: NamespaceInfo
     acceptors: tuple[str, ...]
@@ -63,8 +63,8 @@ class Formatting:
         if not held:
             raise BadJournalState(
                 f"nothing was done: JournalNodes {', '.join(holding)} hold journal {self._journal_id}, and "
-                f"{', '.join(joining)} do not. If these are bookledger's JournalNodes, use `bookledger journal format` "
-                f"with --acceptor for the name of each to add them"
+                f"{', '.join(joining)} do not. If these are bookledger's JournalNodes, add the missing ones with "
+                f"`bookledger journal format`, passing --acceptor with the name of each JournalNode"
             )
         seen = {name: await one.segments_held() for name, one in held.items()}
         # Raises an error before anything is changed.

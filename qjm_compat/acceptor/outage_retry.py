@@ -25,12 +25,12 @@ E = TypeVar("E")
 T = TypeVar("T")
 
 AWAY_SECONDS_MAX = 100.0
-"""How long most calls wait for unavailable metadata. Hadoop's time limit for them is 120 s
+"""How long most calls wait while the metadata is unavailable. Hadoop's time limit for these calls is 120 s
 (`dfs.qjournal.*.timeout.ms`)."""
 
 START_AWAY_SECONDS_MAX = 12.0
-"""How long the start of a segment waits for unavailable metadata. Hadoop's time limit for it is 20 s, and a few of
-these seconds may pass while bookies register again after the outage."""
+"""How long the start of a segment waits while the metadata is unavailable. Hadoop's time limit for it is 20 s, and a
+few of these seconds may pass while bookies register again after the outage."""
 
 _OF_REQUESTS: dict[type[Request[Any]], float] = {
     GetJournalState: AWAY_SECONDS_MAX,
@@ -45,7 +45,7 @@ PAUSE_SECONDS = 0.2
 
 
 class OutageRetry:
-    """The retries of one call. The time limit starts at construction."""
+    """The retries of one call, up to a time limit that runs from construction."""
 
     def __init__(self, away_seconds_max: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -56,7 +56,7 @@ class OutageRetry:
         return cls(_OF_REQUESTS.get(type(request), 0.0))
 
     async def until_answered(self, perform: Callable[[E], Awaitable[T]], effect: E) -> T:
-        """Performs the effect and returns its outcome. Repeats the effect while the metadata is unavailable, until the
+        """Performs the effect and returns its outcome. While the metadata is unavailable, repeats the effect until the
         deadline."""
         while True:
             try:

@@ -106,7 +106,7 @@ _ELEMENTS = {
     "OP_REMOVE_ERASURE_CODING_POLICY": _POLICY,
 }
 
-# For values that have their own elements: the enclosing element, if any, and these elements in the notation above.
+# For values that have their own elements: the enclosing element, if any, and the elements, in the notation above.
 _PARTS: dict[type, tuple[str, str]] = {
     AclChange: ("", "SRC=path entries"),
     AclEntry: ("ENTRY", "SCOPE=scope TYPE=type NAME=name PERM=permissions"),

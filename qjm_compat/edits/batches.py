@@ -9,7 +9,7 @@ from .errors import BrokenFrame
 from .op_frames import Buffer, follow, frame_at
 
 OPS_TOGETHER_MIN = 200
-"""The minimum number of ops to check in bulk. Checking fewer than that one by one is faster."""
+"""The minimum number of ops to check in bulk. Fewer ops are checked faster one by one."""
 
 OPS_TOGETHER_MAX = 10_000
 """The maximum number of ops to check in bulk at once. Bounds the memory needed in addition to the ops themselves."""

@@ -38,7 +38,7 @@ def iter_ops(records: Buffer, layout_version: int) -> Iterator[EditOp]:
 def iter_segment(data: Buffer) -> Iterator[EditOp]:
     """Decodes the ops of a complete segment file, up to its padding.
 
-    Raises BrokenHeader and the errors of `decode_op`. If the file is damaged, raises BrokenFrame after yielding the ops
+    Raises BrokenHeader, or the errors of `decode_op`. If the file is damaged, raises BrokenFrame after yielding the ops
     before the damage. Offsets in errors are relative to the start of the file.
     """
     view = memoryview(data)
@@ -65,7 +65,7 @@ def encode_op(op: EditOp, layout_version: int) -> bytes:
 
 
 def op_to_json(op: EditOp) -> dict[str, object]:
-    """Converts the op to JSON: its txid, op (its name), and fields. Bytes are in hex, modes in octal, times in
+    """Converts the op to JSON: its txid, its name (as `op`) and its fields. Bytes are in hex, modes in octal, times in
     milliseconds.
 
     Includes all fields, even those that do not exist in the op's layout.
@@ -84,11 +84,11 @@ def _decode(opcode: int, txid: int, body: bytes, layout_version: int) -> EditOp:
             values[name], at = read(body, at)
     except BrokenOp as error:
         raise BrokenOp(
-            f"{layout.cls.name} {txid}: its {name}, after byte {at} of the body: {error}"
+            f"{layout.cls.name} {txid}: field {name}, after byte {at} of the body: {error}"
         ) from error
     except (struct.error, IndexError) as error:
         raise BrokenOp(
-            f"{layout.cls.name} {txid}: the body of {len(body)} bytes ends in its {name}"
+            f"{layout.cls.name} {txid}: the body of {len(body)} bytes ends within field {name}"
         ) from error
     if at != len(body):
         raise BrokenOp(f"{layout.cls.name} {txid}: {len(body) - at} bytes of its body are left over")

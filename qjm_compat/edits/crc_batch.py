@@ -5,8 +5,8 @@ the next op it is all ones. In a copy of the batch, each checksum is therefore r
 the register from that checksum to all ones. If all checksums are right, one pass over the copy ends with all ones.
 
 A single wrong op always changes the result, because advancing the register loses no information. Several wrong ops
-could cancel each other out with a probability of 1 in 2**32, about the same as for one damaged op to have the right
-CRC.
+could cancel each other out with a probability of 1 in 2**32, which is about the probability that one damaged op has the
+right CRC.
 """
 
 from __future__ import annotations

@@ -90,9 +90,9 @@ class OpLayout:
     cls: type[EditOp]
     fields: tuple[tuple[str, FieldType[Any]], ...]
     absent: tuple[tuple[str, object], ...]
-    """Pairs of (name, default) of the fields that this layout lacks."""
+    """A (name, default) pair for each field that this layout lacks."""
     readers: tuple[tuple[str, Callable[[bytes, int], tuple[Any, int]]], ...]
-    """Pairs of (name, decoder) of the fields."""
+    """A (name, decoder) pair for each field."""
     write: Callable[[EditOp], bytes]
     """Encodes the body of an op."""
 
@@ -102,7 +102,7 @@ def layout_of(opcode: int, layout_version: int) -> OpLayout:
     """Returns the fields of an op in a layout. Raises UnknownLayout, or UnknownOp for an unknown code."""
     if not NEWEST_LAYOUT <= layout_version <= OLDEST_LAYOUT:
         raise UnknownLayout(
-            f"layout {layout_version} is not supported, only {OLDEST_LAYOUT} to {NEWEST_LAYOUT}"
+            f"layout {layout_version} is not supported: only {OLDEST_LAYOUT} to {NEWEST_LAYOUT} are"
         )
     if opcode in OBSOLETE:
         raise UnknownOp(f"op code {opcode} ({OBSOLETE[opcode]}) was dropped before layout {OLDEST_LAYOUT}")

@@ -4,7 +4,7 @@ A segment is a header followed by ops; a writer sends only the ops. All integers
 
     header, 8 bytes
      0  layout   i32  negative; a newer layout is smaller
-     4  flags    i32  length of the layout's flags: 0, no layout has any
+     4  flags    i32  length of the layout's flags: 0, because no layout has any
 
     op, 17 bytes and its body
      0  opcode   u8   255 is not an op but the terminator: padding of 0 and 255 follows it
@@ -58,7 +58,7 @@ def encode_header(layout_version: int) -> bytes:
 def decode_header(data: Buffer) -> int:
     """Decodes the layout version. Raises BrokenHeader. Accepts layouts newer than the newest known one."""
     if len(data) < HEADER_BYTES:
-        raise BrokenHeader(f"the header is cut short: {len(data)} bytes of {HEADER_BYTES}")
+        raise BrokenHeader(f"the header is cut short: {len(data)} of {HEADER_BYTES} bytes")
     layout, flags = _HEADER.unpack_from(data)
     if layout >= -1:
         raise BrokenHeader(f"{layout} is not a layout version: the header was never written, or is damaged")
@@ -97,12 +97,16 @@ def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
         raise BrokenFrame(offset, f"the op is cut short: {left} bytes, but an op has at least {OP_BYTES_MIN}")
     opcode, length, txid = _START.unpack_from(data, offset)
     if not _LENGTH_MIN <= length <= _LENGTH_MAX:
-        raise BrokenFrame(offset, f"the op claims a length of {length}, not {_LENGTH_MIN} to {_LENGTH_MAX}")
+        raise BrokenFrame(
+            offset, f"the op claims a length of {length}; it must be {_LENGTH_MIN} to {_LENGTH_MAX}"
+        )
     if length + 5 > left:
         raise BrokenFrame(offset, f"the op is cut short: {left} of {length + 5} bytes")
     crc_at = offset + 1 + length
     if crc32(data[offset:crc_at]) != _CRC.unpack_from(data, crc_at)[0]:
-        raise BrokenFrame(offset, f"checksum mismatch in the op (transaction {txid}, if that is undamaged)")
+        raise BrokenFrame(
+            offset, f"checksum mismatch in the op (transaction {txid}, if that number is undamaged)"
+        )
     return opcode, txid, crc_at + 4
 
 
@@ -112,7 +116,7 @@ def follow(data: Buffer, offset: int, txid: int, txid_end: int) -> tuple[int, in
     Returns the offset and the transaction at which it stopped. If that is before `txid_end`, the op at that offset is
     not the next in sequence, or is damaged, or is the last one of `data`: `frame_at` determines which.
     """
-    # One unpack per op: the checksum of one and the start of the next are adjacent.
+    # One unpack per op: an op's checksum and the start of the next op are adjacent.
     unpack, checksum = _CRC_AND_START.unpack_from, crc32
     crc_at_max = len(data) - _CRC_AND_START.size
     if offset > crc_at_max:

@@ -83,10 +83,10 @@ class SegmentScan:
 
 
 def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
-    """Scans a complete segment file; with `txid_max`, only up to that op, or to the first op with a higher txid.
+    """Scans a complete segment file. With `txid_max`, stops at that op, or at the first op with a higher txid.
 
-    Bytes after that op are not read, because a writer may be appending there. Damage is not an error here but part of
-    the result. Raises BrokenHeader for a layout in which ops had no length yet.
+    Bytes after the op at which it stops are not read, because a writer may be appending there. Damage is not an error
+    here but part of the result. Raises BrokenHeader for a layout in which ops had no length yet.
     """
     view = memoryview(data)
     try:
@@ -100,7 +100,8 @@ def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
 
 
 def _is_of_old_layout(view: memoryview) -> bool:
-    """Returns whether the file is an edit log in an unsupported old layout, as opposed to no edit log at all."""
+    """Returns whether the file is an edit log in an unsupported old layout, as opposed to not being an edit log at
+    all."""
     return len(view) >= HEADER_BYTES and -56 < int.from_bytes(view[:4], "big", signed=True) < -1
 
 

@@ -30,7 +30,7 @@ class EditLogInputStream:
         self._readers = readers
 
     async def __aiter__(self) -> AsyncGenerator[EditOp, None]:
-        """Yields the edits, decoded. Raises SegmentUnreadable if no copy has the next edit; the edits already yielded
+        """Yields the decoded edits. Raises SegmentUnreadable if no copy has the next edit; the edits already yielded
         remain valid."""
         async with aclosing(self.batches()) as batches:
             async for batch in batches:

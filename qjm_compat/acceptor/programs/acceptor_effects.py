@@ -84,7 +84,7 @@ class DeleteFinalized(EffectOf[None]):
 
 @dataclass(frozen=True, slots=True)
 class CreateLedger(EffectOf[int]):
-    """Creates a ledger for the segment, to which this acceptor may append."""
+    """Creates a ledger for the segment. This acceptor may append to the ledger."""
 
     start_txid: int
     writer_epoch: int
@@ -100,7 +100,7 @@ class EndLedger(EffectOf[LedgerEnd]):
 
 @dataclass(frozen=True, slots=True)
 class LookAtLedger(EffectOf[LedgerEnd]):
-    """Reads the confirmed end of a ledger, without disturbing its writer."""
+    """Reads the confirmed end of a ledger without disturbing its writer."""
 
     ledger_id: int
 

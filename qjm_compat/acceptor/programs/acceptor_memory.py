@@ -31,8 +31,9 @@ class Memory:
     """One acceptor's volatile state. Losing it has the effect of a restart: the open segment is then closed for
     writing.
 
-    `state` may be stale, because another process may have promised the journal to another writer in the meantime. It
-    may be used to refuse any call of a writer, but to admit only appends, which are protected by the ledger's fence.
+    `state` may be stale, because another process may have promised the journal to another writer in the meantime. Any
+    call from a writer may be refused on the basis of `state`, but only appends may be admitted, because the ledger's
+    fence protects them.
     """
 
     journal_id: str
@@ -56,7 +57,8 @@ class Memory:
         state = self.state
         if state is None or state.storage is None:
             raise JournalNotFormatted(self.journal_id)
-        # The journal was formatted, upgraded or rolled back, or segments were discarded, by any process.
+        # If the generation differs, some process has formatted, upgraded or rolled back the journal, or discarded
+        # segments.
         if state.generation != self.generation:
             self.generation = state.generation
             self.committed_txid = None
@@ -80,7 +82,7 @@ class Memory:
 
     def look_readable(self) -> Program[JournalState]:
         """Like `look`, but requires a journal that is formatted or in the middle of an upgrade, because a NameNode also
-        reads the latter."""
+        reads the journal during an upgrade."""
         state = yield from self.look()
         if state is None or (state.storage is None and state.previous is None):
             raise JournalNotFormatted(self.journal_id)
@@ -132,9 +134,9 @@ class Memory:
             )
 
     def take_number(self, info: RequestInfo) -> None:
-        """Performs checks 2c and 2d: the serial number must rise within its epoch, and the committed txid must never
+        """Performs checks 2c and 2d: serial numbers must increase within an epoch, and the committed txid must never
         decrease."""
-        if info.epoch != self.serial_epoch:  # the epoch may have been promised in another process
+        if info.epoch != self.serial_epoch:  # the epoch may have been promised by another process
             self.serial, self.serial_epoch = -1, info.epoch
         if info.serial <= self.serial:
             raise JournalOutOfSync(

@@ -72,7 +72,7 @@ def written(me: Memory, segment: SegmentRecord) -> Program[LedgerEnd]:
 @dataclass(frozen=True, slots=True)
 class SegmentLocation:
     """Where to read edits from: `log` is the segment that holds the txid, or None if no segment does. `highest_txid` is
-    the last existing txid."""
+    the highest txid that exists."""
 
     log: RemoteEditLog | None
     highest_txid: int
@@ -89,7 +89,7 @@ def place_of(me: Memory, txid: int) -> Program[SegmentLocation]:
         return SegmentLocation(holding, holding.end_txid)
     highest = max((log.end_txid for log in latest), default=0)
     if txid > highest >= max(1, state.last_finalized_start):
-        return SegmentLocation(None, highest)  # fast path: a follower that has all edits polls like this
+        return SegmentLocation(None, highest)  # fast path: a follower that already has all edits is polling
     logs = without_overlaps([*(yield from finalized_logs(state)), *in_progress])
     return SegmentLocation(_holding(logs, txid), max((log.end_txid for log in logs), default=0))
 

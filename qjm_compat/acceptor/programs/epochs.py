@@ -12,13 +12,13 @@ from .acceptor_memory import Memory
 
 
 def get_journal_state(me: Memory, _: GetJournalState) -> Program[JournalStateReply]:
-    """Returns the highest epoch that was promised or that can no longer be promised."""
+    """Returns the highest epoch that has been promised or can no longer be promised."""
     state = yield from me.fresh()
     return JournalStateReply(state.latest_epoch)
 
 
 def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
-    """Promises the journal to a new writer. Fences all ledgers of the old writer before it answers."""
+    """Promises the journal to a new writer. Fences all ledgers of the old writer before answering."""
 
     def promise() -> Program[JournalState | None]:
         state = yield from me.fresh()
@@ -39,7 +39,7 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
 
 
 def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
-    """Performs checks 1 and 2, which apply to every call of a writer. Returns the state under which the call was
+    """Performs checks 1 and 2, which apply to every call from a writer. Returns the state under which the call was
     admitted."""
 
     def attempt() -> Program[JournalState | None]:

@@ -18,7 +18,8 @@ from .segment_programs import change, withdraw
 
 
 def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareReply]:
-    """Seals the segment against earlier writers. Returns its end at this acceptor and the end accepted for it."""
+    """Seals the segment against earlier writers. Returns the segment as stored at this acceptor and, unless it is
+    finalized, the epoch of the recovery accepted for it, if any."""
     yield from admit(me, request.info)
     me.open = None
     state = yield from seal(me, request.info.epoch)
@@ -131,8 +132,8 @@ def check_keeps_committed(me: Memory, here: SegmentState, end_txid: int) -> None
 
 
 def _is_same(here: SegmentState | None, wanted: SegmentState) -> bool:
-    """Returns whether the two segments have equal contents: the same end and the same writer, which writes each
-    transaction only once.
+    """Returns whether the two segments have equal contents. They do if they have the same end and the same writer,
+    because a writer writes each transaction only once.
 
     Comparing only the ends is not sufficient: two writers may each have begun a segment at the same txid, on different
     minorities, and the two segments may have the same end.

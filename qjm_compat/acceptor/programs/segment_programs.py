@@ -32,7 +32,7 @@ from .epochs import admit, seal, still
 from .request_checks import check_layout, check_txid
 
 REPLACED_LEDGERS_KEPT_MAX = 16
-"""When the state lists this many replaced ledgers or more, the start of a new segment deletes them."""
+"""Once the state lists at least this many replaced ledgers, the start of a new segment deletes them."""
 
 
 def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
@@ -69,8 +69,8 @@ def admits_from_memory(me: Memory, request: SendEdits) -> bool:
 def admit_edits(me: Memory, request: SendEdits) -> Program[CurrentSegment | None]:
     """Performs checks 1 to 3 for a batch. Returns the batch's segment, or None for an empty batch.
 
-    Uses only memory while the writer stays the same. This is safe, because a writer that was superseded in another
-    process is stopped by the ledger's fence.
+    As long as the writer stays the same, only memory is consulted. This is safe, because the ledger's fence stops a
+    writer that was superseded in another process.
     """
     known = me.stored.state if me.stored is not None else None
     info = request.info
@@ -202,21 +202,22 @@ def _started(me: Memory, seen: JournalState, state: JournalState, segment: Segme
         _refuse_edits_of(me, old, segment.writer_epoch)
     if seen.last_finalized_start < state.last_finalized_start >= segment.start_txid:
         raise BadJournalState(
-            f"segments up to {state.last_finalized_start} were copied here from other acceptors in the meantime: none "
-            f"can begin at {segment.start_txid} ; journal id: {me.journal_id}"
+            f"segments up to {state.last_finalized_start} were copied here from other acceptors in the meantime: no "
+            f"segment can begin at {segment.start_txid} ; journal id: {me.journal_id}"
         )
     return state_transitions.started(state, segment, frozenset(me.archived))
 
 
 def _refuse_edits_at(me: Memory, state: JournalState, txid: int, epoch: int) -> Program[None]:
-    """Refuses to start a segment at this txid if the txid is purged or in a finalized segment, or if a segment already
-    begins there, unless an earlier writer began that segment and it holds only a single transaction."""
+    """Refuses to start a segment at this txid if the txid was purged, if it is in a finalized segment, or if a segment
+    already begins there. An unfinalized segment that begins there is no obstacle if an earlier writer began it and it
+    holds only a single transaction."""
     segment = state_transitions.segment_at(state, txid)
     if segment is not None:
         _refuse_edits_of(me, segment, epoch)
     if txid < state.purged_below:
         raise BadJournalState(
-            f"segments up to txid {state.purged_below - 1} were purged: none can begin at {txid} ; "
+            f"segments up to txid {state.purged_below - 1} were purged: no segment can begin at {txid} ; "
             f"journal id: {me.journal_id}"
         )
     if txid <= (yield from _last_finalized_end(state)):
@@ -282,7 +283,7 @@ def _check_same_end(me: Memory, start: int, known: int, end: int) -> None:
 
 def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int, epoch: int) -> JournalState:
     now = state_transitions.segment_at(state, segment.start_txid)
-    if now is not None and now.finalized:  # possibly by adding a copy from another acceptor
+    if now is not None and now.finalized:  # possibly because a copy from another acceptor was added
         assert now.end_txid is not None
         _check_same_end(me, now.start_txid, now.end_txid, end)
         return state

@@ -1,6 +1,6 @@
 """State transitions of an acceptor: each function derives the next state from the given one.
 
-The programs, and not these functions, decide whether a step is allowed. A ledger that a step replaces is added to
+The programs, not these functions, decide whether a step is allowed. A ledger that a step replaces is added to
 `replaced_ledgers`, so that it is deleted only after the step has taken effect.
 """
 
@@ -35,10 +35,10 @@ def accepted_at(state: JournalState, start_txid: int) -> AcceptedRecovery | None
 def is_behind(state: JournalState, finalized_starts: Iterable[int]) -> bool:
     """Returns whether the acceptor joined while a segment was in progress and does not know that segment's outcome yet.
 
-    The outcome is known once this acceptor has the segment, sealed or finalized, or once the segment is purged. It
-    counts as purged if this acceptor has a later segment and everything before that one is purged. The mere existence
-    of a later segment proves nothing, because the majority that finalized the earlier one may include the lost
-    acceptor.
+    The outcome is known once this acceptor has the segment, sealed or finalized, or once the segment is purged. The
+    segment counts as purged if this acceptor has a later segment and everything before the later one is purged. The
+    mere existence of a later segment proves nothing, because the majority that finalized the earlier one may include
+    the lost acceptor that this one replaces.
     """
     if not state.joined_behind:
         return False
@@ -122,21 +122,22 @@ def purged(state: JournalState, min_txid_to_keep: int) -> JournalState:
         purged_below=max(state.purged_below, min_txid_to_keep),
         segments=tuple(s for s in state.segments if s not in gone),
         accepted=tuple(a for a in state.accepted if a.start_txid >= min_txid_to_keep),
-        # A finalized segment may have its own record; segment and record are then deleted at the same time.
+        # If a finalized segment has its own record, the ledger and the record are deleted at the same time.
         replaced_ledgers=(*state.replaced_ledgers, *(s.ledger_id for s in gone)),
     )
 
 
 def refused(state: JournalState, owner: bytes = b"") -> JournalState:
-    """Refuses all earlier writers, except the writer of the process `owner` if the journal is promised to it."""
+    """Refuses all earlier writers. If the journal is promised to the process `owner`, that process's writer is not
+    refused."""
     if owner and owner == state.owner:
         return state
     return promised(state, state.last_promised_epoch + 1)
 
 
 def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> JournalState:
-    """Drops all segments from `start_txid` on. Moves the committed txid back to before `start_txid`, and clears
-    `joined_behind` if that segment is dropped."""
+    """Drops all segments from `start_txid` on. Moves the committed txid back to the one before `start_txid`, and clears
+    `joined_behind` if it refers to a dropped segment."""
     gone = [s for s in state.segments if s.start_txid >= start_txid]
     return _dropping(
         replace(

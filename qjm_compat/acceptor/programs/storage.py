@@ -207,7 +207,8 @@ def _upgrading(me: Memory, state: JournalState) -> JournalState:
         raise JournalNotFormatted(me.journal_id)
     if state.previous is not None:
         raise BadJournalState(
-            f"journal {me.journal_id} still has the state before its last upgrade: finalize the upgrade or roll it back"
+            f"journal {me.journal_id} still has the state from before its last upgrade: finalize the upgrade or roll "
+            f"it back"
         )
     return state_transitions.upgrading(state, me.committed_txid)
 

@@ -51,7 +51,7 @@ class SegmentsHeld:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing was ever promised to a writer or written here."""
+        """Whether nothing has ever been promised to a writer or written here."""
         return not (self.logs or self.in_progress_from or self.last_promised_epoch or self.purged_below)
 
 

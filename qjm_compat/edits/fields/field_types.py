@@ -1,6 +1,6 @@
 """Field types of ops: each decodes and encodes its bytes, and converts its value to JSON.
 
-A dataclass declares its encoding by annotations: the bytes are its fields, in order.
+A dataclass declares its encoding through annotations: it is encoded as its fields, in order.
 
     @dataclass(frozen=True, slots=True)
     class Block:
@@ -52,7 +52,8 @@ class FieldType(Generic[T]):
     write: Callable[[T], bytes]
     to_json: Callable[[T], object] = _as_it_is
     size_min: int = 1
-    """The minimum encoded size. A count is checked against the remaining bytes before any element is read."""
+    """The minimum encoded size. The count of a sequence is checked against the remaining bytes before any element is
+    read."""
     form: str = ""
     """The `struct` format letter of a fixed-width number; adjacent fields of this kind are packed in one call."""
     length_form: str = ""
@@ -80,7 +81,7 @@ _ONE_BYTE = [bytes([value]) for value in range(VINT_ONE_BYTE_MAX + 1)]
 def take(data: bytes, at: int, size: int) -> tuple[bytes, int]:
     raw = data[at : at + size]
     if size < 0 or len(raw) < size:
-        raise BrokenOp(f"a field of {size} bytes, but only {len(raw)} bytes are left")
+        raise BrokenOp(f"a field of {size} bytes was announced, but only {len(raw)} bytes are left")
     return raw, at + size
 
 
@@ -152,7 +153,7 @@ VLong = Annotated[int, FieldType(read_vlong, write_vlong)]
 
 
 def fields_of(cls: type) -> list[tuple[str, FieldType[Any]]]:
-    """Returns the (name, kind) of each encoded field of a dataclass, in order."""
+    """Returns a (name, kind) pair for each encoded field of a dataclass, in order."""
     hints = get_type_hints(cls, include_extras=True)
     found = [(field.name, _kind_in(hints[field.name])) for field in dataclasses.fields(cls)]
     return [(name, kind) for name, kind in found if kind is not None]
@@ -250,7 +251,7 @@ def array(of: FieldType[T], count_max: int) -> FieldType[tuple[T, ...]]:
 
 def check_count(count: int, count_max: int) -> None:
     if not 0 <= count <= count_max:
-        raise BrokenOp(f"a list of {count} elements, but only 0 to {count_max} are allowed")
+        raise BrokenOp(f"a list of {count} elements is invalid: only 0 to {count_max} are allowed")
 
 
 def to_enum(cls: type[E], value: int) -> E:
@@ -262,7 +263,7 @@ def to_enum(cls: type[E], value: int) -> E:
 
 
 def enum(cls: type[E], number: FieldType[int]) -> FieldType[E]:
-    """Returns the type of an enum member: encoded as its number, and as its name in JSON."""
+    """Returns the type of an enum's members, which are encoded as their numbers and, in JSON, as their names."""
 
     def read(data: bytes, at: int) -> tuple[E, int]:
         value, end = number.read(data, at)

@@ -19,7 +19,7 @@ FIELDS_MAX = 64 * 1024
 dozen."""
 
 Fields = list[tuple[int, int | bytes]]
-"""Pairs of (field number, value), in the order of the bytes."""
+"""Pairs of (field number, value), in the order in which they are encoded."""
 
 
 def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
@@ -29,7 +29,7 @@ def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << 7 * place
         if byte < 0x80:
             return value, at + place + 1
-    raise BrokenOp(f"a varint of more than {_VARINT_BYTES_MAX} bytes")
+    raise BrokenOp(f"a varint has more than {_VARINT_BYTES_MAX} bytes")
 
 
 def write_varint(value: int) -> bytes:
@@ -47,7 +47,7 @@ def read_message(data: bytes) -> Fields:
     at = 0
     while at < len(data):
         if len(fields) == FIELDS_MAX:
-            raise BrokenOp(f"a message of more than {FIELDS_MAX} fields")
+            raise BrokenOp(f"a message has more than {FIELDS_MAX} fields")
         key, at = read_varint(data, at)
         size_or_value, at = read_varint(data, at)
         if key & 7 == _VARINT:
@@ -78,7 +78,9 @@ def read_delimited(data: bytes, at: int) -> tuple[Fields, int]:
     """Decodes the length-delimited message at `at`; also returns its end."""
     size, begin = read_varint(data, at)
     if begin + size > len(data) or write_varint(size) != data[at:begin]:
-        raise BrokenOp(f"a message of {size} bytes, but only {len(data) - begin} bytes are left")
+        raise BrokenOp(
+            f"a message of {size} bytes was announced, but only {len(data) - begin} bytes are left"
+        )
     return read_message(data[begin : begin + size]), begin + size
 
 

@@ -19,7 +19,7 @@ _WITHHELD = -1
 def _read_version(data: bytes, at: int) -> tuple[int, int]:
     version, end = NUMBER_8.read(data, at)
     if version != 0:
-        raise BrokenOp(f"a token of version {version}; the only known version is 0")
+        raise BrokenOp(f"a token of version {version} is not supported: the only known version is 0")
     return version, end
 
 
@@ -56,7 +56,7 @@ def _read_key(data: bytes, at: int) -> tuple[DelegationKey, int]:
     if size == _WITHHELD:
         return DelegationKey(key_id, expires_ms, None), at
     if size > KEY_BYTES_MAX:
-        raise BrokenOp(f"a key of {size} bytes, which is too large")
+        raise BrokenOp(f"a key of {size} bytes is too large")
     key, at = take(data, at, size)
     return DelegationKey(key_id, expires_ms, key), at
 
@@ -64,7 +64,7 @@ def _read_key(data: bytes, at: int) -> tuple[DelegationKey, int]:
 def _write_key(value: DelegationKey) -> bytes:
     size = _WITHHELD if value.key is None else len(value.key)
     if size > KEY_BYTES_MAX:
-        raise BrokenOp(f"a key of {size} bytes, which is too large")
+        raise BrokenOp(f"a key of {size} bytes is too large")
     return write_vint(value.key_id) + write_vlong(value.expires_ms) + write_vint(size) + (value.key or b"")
 
 

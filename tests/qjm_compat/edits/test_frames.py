@@ -70,7 +70,9 @@ def _with_length(length: int) -> bytes:
 
 @pytest.mark.parametrize("length", [0, 11, OP_BYTES_MAX - 4, 0x7FFFFFFF, 0xFFFFFFFF])
 def test_a_length_that_no_op_can_have_is_refused_before_it_is_used(length: int) -> None:
-    with pytest.raises(BrokenFrame, match=f"claims a length of {length}, not 12 to {OP_BYTES_MAX - 5}"):
+    with pytest.raises(
+        BrokenFrame, match=f"claims a length of {length}; it must be 12 to {OP_BYTES_MAX - 5}"
+    ):
         frame_at(_with_length(length), 0)
 
 
