@@ -128,7 +128,7 @@ async def _result(flush: asyncio.Future[int]) -> int:
 
 
 class EditLogOutputStream(BlockingFacade[output_stream.EditLogOutputStream]):
-    """The output stream of one segment. Only one thread may write to it at a time, but a different thread may flush it.
+    """The output stream of one segment. One thread writes to it at a time; another thread may flush it.
 
     `write` fills a buffer; `set_ready_to_flush` swaps the buffers, so that later edits fill the other one; when `flush`
     returns, the swapped-out buffer is on the disks of a quorum. After a failed flush, the stream accepts no further

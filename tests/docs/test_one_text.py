@@ -39,7 +39,9 @@ LOST = (ledgers.Term, "lost")
 """An event of each client's own kind."""
 
 OF_ONE_LOOP = re.compile(r"; belongs to its event loop|\bBelongs to its event loop\.")
-OF_THREADS = re.compile(r"; may be used from several threads|One thread writes to it .* another\.")
+OF_THREADS = re.compile(
+    r"; may be used from several threads|One thread writes to it at a time; another thread may flush it\."
+)
 OF_ONE_CLIENT = re.compile(r"await|coroutine|async |\baio\b|thread")
 
 

@@ -57,7 +57,9 @@ def test_these_do_not_and_none_with_a_secret_is_repeated(url: str) -> None:
 
 @pytest.mark.parametrize("starts", [(1,), (0, 0), (0, 5, 3), (5, 0)])
 def test_parts_begin_at_rising_entries_from_0_on(starts: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="increasing entries, the first at 0"):
+    with pytest.raises(
+        ValueError, match="first part must begin at entry 0, and each later part at a higher entry"
+    ):
         replace(COPY, part_starts=starts)
 
 

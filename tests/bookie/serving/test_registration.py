@@ -53,9 +53,10 @@ def registrar_on(
     address: str = "host:3181",
     name: str = "b1",
     lock: bytes = b"",
+    lease_seconds: float = LEASE_SECONDS,
 ) -> Registrar:
     made = Registration(BookieRef(name, incarnation), address, "rack-1")
-    return Registrar(store, made, LEASE_SECONDS, lock_identity=lock)
+    return Registrar(store, made, lease_seconds, lock_identity=lock)
 
 
 async def address_of(store: MetadataStore) -> str | None:
@@ -105,7 +106,11 @@ async def test_a_registration_tells_who_it_is_and_where_it_answers(open_store: O
 async def test_M2_a_second_bookie_of_the_same_name_is_refused_while_the_first_lives(
     open_store: OpenStore,
 ) -> None:
-    async with opened(open_store) as one, opened(open_store) as other, kept(registrar_on(one)):
+    async with (
+        opened(open_store) as one,
+        opened(open_store) as other,
+        kept(registrar_on(one, lease_seconds=60)),
+    ):
         for incarnation, address in (("i2", "host:3181"), ("i1", "host:3181"), ("i2", "other:3181")):
             second = registrar_on(other, incarnation, address)
             with pytest.raises(NameTaken, match="another bookie is registered as b1"):
