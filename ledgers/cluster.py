@@ -211,7 +211,7 @@ class Cluster(NotPickled):
         return self.health.avoided_by_readers(asyncio.get_running_loop().time())
 
     def failed_lately(self) -> frozenset[BookieRef]:
-        """Returns the bookies to use only if there is no other."""
+        """Returns the bookies to use only if there are no others."""
         return self.health.avoided(asyncio.get_running_loop().time())
 
 

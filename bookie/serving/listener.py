@@ -45,7 +45,7 @@ STOP_SECONDS_MAX = 10.0
 """Time limit for open calls to end when the bookie stops."""
 
 IN_PROCESS = "in-process"
-"""The address of clients in the bookie's own process; it has a share of the limits like any other address."""
+"""The address of clients in the bookie's own process. Like every other address, it gets a share of the limits."""
 
 ABORT_SECONDS_MAX = 1.0
 """Time limit for aborted connections to report that they are closed."""

@@ -203,7 +203,7 @@ class ProgressBar:
     terminal, nothing is shown.
 
     Enter it when the work begins, and call it with each increment, in bytes or in the unit given by `of`; if `of` is
-    "", the bar shows only the time. `prints`: the work prints on standard output; if that is a terminal, there is no
+    "", the bar shows only the time. `prints`: the work prints to standard output; if that is a terminal, there is no
     bar. `is_mostly_quick`: the bar appears after QUICK_SECONDS, from a timer, because the work may hang.
     """
 

@@ -16,7 +16,7 @@ from metadata.healing.planned_moves import Move, Moves
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
 
 MOVES_MAX = 100_000
-"""Maximum number of copies in one plan; the next plan continues."""
+"""Maximum number of copies in one plan; a later plan moves more."""
 
 TOLERANCE = 0.05
 """Differences in usage that are smaller than this share of the mean are ignored."""

@@ -105,8 +105,8 @@ async def _opened(cluster: Cluster, ledger_id: int, password: bytes) -> tuple[Ve
 
 
 async def _assessed(cluster: Cluster, end: Survivors) -> LossAssessment:
-    """Returns the assessment. Raises LedgerError if no loss need be accepted: either the end can be proven, or a live
-    bookie may prove it, and the ledger's writer may continue with that bookie."""
+    """Returns the assessment. Raises LedgerError if no loss need be accepted: the end can be proven, or a live bookie
+    may still prove it, and the ledger's writer may continue with that bookie."""
     ledger_id = end.record.ledger_id
     if end.is_provable:
         raise LedgerError(

@@ -27,8 +27,8 @@ class HeldName(ABC):
     """Used in place of LEASES_TO_WAIT when a process that has lost the name takes it again."""
 
     def __init__(self, store: MetadataStore, key: str, lease_seconds: float, owner: bytes, what: str) -> None:
-        """`owner`: bytes that no other living process has, by which the process recognizes its own key under an older
-        lease; b"" if it has no such bytes. `what`: how log lines refer to the name."""
+        """`owner`: bytes unique among living processes, by which this process recognizes its own key under an older
+        lease; b"" if it has none. `what`: how log lines refer to the name."""
         self._store = store
         self._key = key
         self._lease_seconds = lease_seconds

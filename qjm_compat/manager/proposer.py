@@ -95,7 +95,7 @@ class Proposer:
         """Becomes the writer, and makes a majority finalize the latest segment with the same end.
 
         Returns the recovered segment, or None if there was none. A majority has already finalized the earlier segments,
-        because a segment begins only after the previous one is finalized at a majority.
+        because a segment begins only after the previous one is finalized by a majority.
         """
         latest = yield from self.create_new_unique_epoch(namespace)
         recovered = None

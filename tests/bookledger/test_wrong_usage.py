@@ -92,7 +92,7 @@ WRONG = (
     ("log create x --age=0s", "0.0 seconds are not a valid age"),
     ("log create x --cursor-silent=3d", "a limit on silence requires cursors that count"),
     ("log create x --cursor='a b'", "is not a usable name"),
-    ("log append x --delimiter=, --record-bytes=3", "two ways to cut the input"),
+    ("log append x --delimiter=, --record-bytes=3", "two ways to split the input"),
     # Journals
     ("journal show a/b", "is not a usable name"),
     ("journal show ns1 --acceptor=a= --acceptor=b", "is not NAME or NAME=URI"),

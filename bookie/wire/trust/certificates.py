@@ -178,7 +178,7 @@ class Certificates:
 
 def _own_names(certificate: bytes) -> Mapping[str, Any]:
     """Returns the alternative names of our certificate, in the form that `ssl` uses for those of peers."""
-    from cryptography import x509  # imported here because only clients with certificates need it, once
+    from cryptography import x509  # imported here: only clients with certificates need it, and only once
 
     extensions = x509.load_pem_x509_certificate(certificate).extensions
     try:

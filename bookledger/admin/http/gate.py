@@ -42,7 +42,7 @@ def table_of(config: HttpConfig) -> ConnectionTable:
 
 
 class Gate(asyncio.Protocol):
-    """One connection. `visitor`: with TLS, the peer, which was already counted before the handshake."""
+    """One connection. `visitor`: the peer of a TLS connection, which was counted before the handshake."""
 
     def __init__(
         self,

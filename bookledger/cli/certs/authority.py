@@ -74,7 +74,7 @@ class Authority:
             self.certificate = x509.load_pem_x509_certificate(self._pem)
             key = load_pem_private_key(read_bounded(directory / AUTHORITY_KEY, private=True), None)
         except (OSError, ValueError, TypeError) as error:
-            raise BadAuthority(f"{directory} holds no authority that can be used: {error}") from error
+            raise BadAuthority(f"{directory} contains no usable certificate authority: {error}") from error
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise BadAuthority(
                 f"{directory / AUTHORITY_KEY} is not an elliptic curve key, which an authority needs"

@@ -106,7 +106,7 @@ def read(
     type=Finite(0),
     help="End after this many seconds without a new record; 0 checks once.",
 )
-@click.option("--count", type=click.IntRange(1), help="End after this many records.")
+@click.option("--count", type=click.IntRange(1), help="Stop after this many records.")
 @outage_option
 @raw_option
 @json_option

@@ -74,7 +74,7 @@ class Source:
         }
         given = [name for name, is_given in ways.items() if is_given]
         if len(given) > 1:
-            raise click.UsageError(f"{' and '.join(given)} are two ways to cut the input; choose one")
+            raise click.UsageError(f"{' and '.join(given)} are two ways to split the input; choose one")
         if self.file.fileno() == standard_files.STDIN and standard_files.input_was_closed():
             raise click.UsageError("standard input is closed: name a FILE, or send data to standard input")
 

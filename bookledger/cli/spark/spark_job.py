@@ -97,9 +97,9 @@ class OnSpark:
 def run_on_spark(where: OnSpark, work: Callable[[SparkSession], T]) -> T:
     """Runs `work` in another thread with a session, which is stopped at the end; returns its result.
 
-    Raises LedgerError with a one-line message for errors of Spark or a task. An interrupt, or a signal that ends this
-    process, is reported at once; it ends Spark on this machine or cancels the jobs elsewhere, and propagates once that
-    is done, or after STOP_SECONDS_MAX.
+    Raises LedgerError with a one-line message for errors from Spark or from a task. An interrupt, or a signal that ends
+    this process, is reported at once; it ends a local Spark, or cancels the jobs on a remote one, and propagates once
+    that is done, or after STOP_SECONDS_MAX.
     """
     check_spark_can_start()
     from py4j.protocol import Py4JError
