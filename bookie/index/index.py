@@ -268,7 +268,8 @@ class Index:
         self._recent.add(ledger_id, place)
 
     def add_state(self, ledger_id: int, segment: int) -> None:
-        """Counts one of this ledger's state records (records that are not frames) that is on disk in this segment."""
+        """Counts one of this ledger's state records (all records except frames without a note) that is on disk in this
+        segment."""
         self._recent.states[segment, ledger_id] += 1
 
     def remove(self, ledger_id: int, place: FrameLocation) -> None:
@@ -378,7 +379,7 @@ class Index:
                     table.end(txn)
         except (lmdb.Error, struct.error) as error:
             if isinstance(error, DAMAGE):
-                raise IndexDamaged(f"the index cannot be written: {error}") from error
+                raise IndexDamaged(f"a write failed: {error}") from error
             raise IndexUnusable(f"the index cannot be written: {_why(error)}") from error
 
 

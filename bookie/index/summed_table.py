@@ -66,7 +66,7 @@ class Meta:
             return None
         value = bytes(found)
         if len(value) < _CRC.size or _CRC.pack(crc32c(key + value[_CRC.size :])) != value[: _CRC.size]:
-            raise IndexDamaged(f"the index's {key.decode()} cannot be read")
+            raise IndexDamaged(f"the value of {key.decode()!r} cannot be read")
         return value[_CRC.size :]
 
     def put(self, txn: lmdb.Transaction, key: bytes, value: bytes) -> None:
@@ -115,7 +115,7 @@ class SummedTable:
             hashes ^= hash_of(key, value)
             yield key, value
         if Sum(count, hashes) != self._written(txn):
-            raise IndexDamaged(f"rows of the index's {self._name.decode()} table are missing or have changed")
+            raise IndexDamaged(f"rows of the {self._name.decode()} table are missing or have changed")
 
     def check(self, txn: lmdb.Transaction) -> None:
         """Raises IndexDamaged if rows are missing or have changed."""
@@ -133,4 +133,4 @@ def readable() -> Iterator[None]:
     try:
         yield
     except (lmdb.Error, struct.error, ValueError) as error:
-        raise IndexDamaged(f"the index cannot be read ({error})") from error
+        raise IndexDamaged(f"a read failed: {error}") from error

@@ -92,7 +92,7 @@ CALLS_A_CONNECTION_MAX = 4096
 """Limit on concurrent calls per connection, because each call is a task; most of them are long polls."""
 
 READS_A_CONNECTION_MAX = 16
-"""Limit on pages in memory per connection; at the limit, the bookie reads no more pages until the client takes one."""
+"""Limit on concurrent page reads per connection; no further reads begin while the connection's send backlog is full."""
 
 REQUESTS = {
     FrameKind.READ: RequestKind.READ,

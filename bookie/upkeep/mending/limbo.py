@@ -25,7 +25,7 @@ from ...storage.core import state_record
 log = logging.getLogger(__name__)
 
 LEDGERS_PER_BATCH = 1000
-"""Maximum number of ledgers whose states are synced in one batch."""
+"""Maximum number of ledgers with readable records whose states are synced in one batch."""
 
 
 async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> int:

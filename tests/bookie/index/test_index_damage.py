@@ -115,7 +115,7 @@ FULL, BROKEN = os.strerror(errno.ENOSPC), os.strerror(errno.EIO)
             IndexUnusable(f"the index cannot be written: {FULL}; free some space on its disk"),
         ),
         (lmdb.DiskError(BROKEN), IndexUnusable(f"the index cannot be written: {BROKEN}")),
-        (lmdb.CorruptedError("no page"), IndexDamaged("the index cannot be written: no page")),
+        (lmdb.CorruptedError("no page"), IndexDamaged("a write failed: no page")),
     ],
 )
 def test_an_index_that_cannot_be_written_says_whether_it_is_damaged_or_its_disk_is_full(
