@@ -94,19 +94,18 @@ class Cluster(NotPickled):
 
     async def leave_queues(self) -> None:
         """Resigns from every election that the client leads or is waiting to lead, so that the next candidates need not
-        wait for its leases to expire."""
+        wait for the client's leases to expire."""
         places = list(self.places)
         await asyncio.gather(*(place.leave("the client was closed") for place in places))
 
     @property
     def owner(self) -> str:
-        """Resigns from every election that the client leads or is waiting to lead, so that the next candidates need not
-        wait for the client's leases to expire."""
+        """The only owner whose ledgers the client may use, and to whom the ledgers that it creates belong; empty if
+        there is no such restriction."""
         return self.identity.owner if self.identity else ""
 
     def why_not(self, record: LedgerRecord, *rights: Right) -> str:
-        """The only owner whose ledgers the client may use, and to whom the ledgers that it creates belong; empty if
-        there is no such restriction."""
+        """Returns why bookies will refuse the client these rights on the ledger; empty if they grant them."""
         if self.identity is None:
             return ""
         if not is_of(record.custom_metadata.get(OWNER, b""), self.owner):

@@ -83,7 +83,7 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
 
     Created by `LedgerClient.create_ledger_adv`; may be used from several threads. An entry is sent when every entry
     before it has been appended, and waits in memory until then. This writer ends in the same way as a `WriteHandle`,
-    and likewise leaves entries unconfirmed.
+    with the same consequences for unconfirmed entries.
     """
 
     def __init__(self, thread: LoopThread, handle: aio.AdvancedWriteHandle) -> None:

@@ -182,9 +182,8 @@ def _like(
     update_wrapper(call, method)
     del call.__wrapped__  # type: ignore[attr-defined]  # mocks, and other code that unwraps it, would await it
     signature = inspect.signature(method)
-    call.__annotations__ = get_type_hints(
-        method
-    )  # resolves the annotations, which use names of the method's module
+    # Resolved, because the method's annotations use names of its own module.
+    call.__annotations__ = get_type_hints(method)
     if shown:
         signature = signature.replace(return_annotation=shown)
         call.__annotations__["return"] = returned

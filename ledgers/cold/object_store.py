@@ -119,7 +119,7 @@ class Objects:
     @asynccontextmanager
     async def writing(self, name: str) -> AsyncIterator[obstore.AsyncWritableFile]:
         """Uploads an object. Once the `with` block has ended, the object exists and is durable; if the block raises, no
-        object is created. The upload has no time limit."""
+        object is created. There is no time limit for the upload as a whole."""
         async with self._call(name, "written", is_bounded=False) as backend:
             upload = self._obstore.open_writer_async(
                 backend, name, buffer_size=BUFFER_BYTES, max_concurrency=UPLOADS_AT_ONCE_MAX
@@ -130,7 +130,7 @@ class Objects:
                 await in_daemon_thread("objects", partial(_sync, self._directory, self._directory / name))
 
     async def names(self) -> list[tuple[str, int]]:
-        """Lists all objects with their sizes. The listing has no time limit."""
+        """Lists all objects with their sizes. There is no time limit for the listing as a whole."""
         async with self._call("", "listed", is_bounded=False) as backend:
             pages = self._obstore.list(backend)
             return [

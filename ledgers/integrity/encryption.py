@@ -99,7 +99,7 @@ def cipher_of(record: LedgerRecord, key: bytes | None) -> Cipher | None:
         )
     if envelope[:1] != bytes([VERSION]) or len(envelope) != 1 + SALT_BYTES + CHECK_BYTES:
         raise BadEncryptionKey(
-            record.ledger_id, "a newer version or another program encrypted them: use it to read them"
+            record.ledger_id, "only the newer version or other program that encrypted them can read them"
         )
     salt, check = envelope[1 : 1 + SALT_BYTES], envelope[1 + SALT_BYTES :]
     if not hmac.compare_digest(check, _derived(key, salt, b"check", CHECK_BYTES)):

@@ -23,8 +23,8 @@ class AdvancedWriteHandle:
     """The only writer of a ledger whose entry ids are chosen by the caller, in any order.
 
     Created by `LedgerClient.create_ledger_adv`; belongs to its event loop. An entry is sent when every entry before it
-    has been appended, and waits in memory until then. This writer ends in the same way as a `WriteHandle`, and likewise
-    leaves entries unconfirmed.
+    has been appended, and waits in memory until then. This writer ends in the same way as a `WriteHandle`, with the
+    same consequences for unconfirmed entries.
     """
 
     def __init__(self, writer: WriteHandle, pending_bytes_max: int) -> None:

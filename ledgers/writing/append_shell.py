@@ -204,8 +204,8 @@ class PipelineShell(Writer):
         self._count_room()
 
     def _count_room(self) -> None:
-        """Computes the room for appends. Once the writer was closed or has ended there is none, so that each later
-        append is checked and refused."""
+        """Computes the room for appends. Once the writer has been closed or has ended, there is none, so that each
+        later append is checked and refused."""
         is_over = self._closing or self._finished.done()
         free = self.pending_bytes_max - self.pending_bytes
         self._room_bytes = 0 if is_over else min(free, self._waiting.room_bytes)
