@@ -22,7 +22,7 @@ class FailureVerdict(Enum):
     """Classification of a gRPC error."""
 
     NOT_SENT = "not sent"
-    NOT_HERE = "not here"  # refused before anything was done: members of another kind may accept the call
+    NOT_HERE = "not here"  # nothing was done: this kind of member refuses the call, others may accept it
     TOKEN_REFUSED = "token refused"
     REFUSED = "refused"  # etcd refused, and nothing was changed
     FULL = "full"  # over the space quota: etcd answered, and may have applied the change

@@ -40,8 +40,8 @@ class HeldKey:
     """Call `take`, then `keep` or `renew` until the key is lost; after that it may be taken again. Call `give_up` at
     the end.
 
-    `stands`: the key, with its value and version, as last seen or written; None while the key is not held. `changed`:
-    set it to make `keep` publish a new value at once.
+    `stands`: the key, with its value and version, as last seen or written; None before the key is taken, and after
+    the key is given up or its loss is noticed. `changed`: set it to make `keep` publish a new value at once.
     """
 
     def __init__(self, store: MetadataStore, key: str, lease_seconds: float, value: Value, what: str) -> None:

@@ -86,7 +86,7 @@ class ChangePoll:
         for path in self._written_first:
             try:
                 found = os.stat(path)
-            except OSError:  # this file does not exist, or not yet
+            except OSError:  # this file does not exist, at least not yet
                 continue
             return found.st_mtime_ns, found.st_size
         return 0, 0

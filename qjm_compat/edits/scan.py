@@ -83,7 +83,8 @@ class SegmentScan:
 
 
 def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
-    """Scans a complete segment file. With `txid_max`, stops at that op, or at the first op with a higher txid.
+    """Scans a complete segment file. With `txid_max`, includes that op and stops there, or stops at the first op
+    with a higher txid, which is not included.
 
     Bytes after the op at which it stops are not read, because a writer may be appending there. Damage is not an error
     here but part of the result. Raises BrokenHeader for a layout in which ops had no length yet.

@@ -131,8 +131,9 @@ def _in_progress(
     """Merges the copies of a segment in progress. Counts copies toward the same quorum only if one writer wrote them,
     because another writer may have written other edits under the same txids.
 
-    Even copies from one writer are counted in separate groups: those that no recovery has accepted, and those that each
-    recovery accepted. Until one of these groups has its own quorum, a later recovery may still choose a shorter end.
+    Even copies from one writer are counted in separate groups: one group for the copies that no recovery has accepted,
+    and one for each recovery, with the copies that it accepted. Until one of these groups has its own quorum, a later
+    recovery may still choose a shorter end.
     """
     votes: dict[tuple[int, int], list[SegmentCopy]] = defaultdict(list)
     for copy in copies:

@@ -164,7 +164,7 @@ def _drop_replaced(folder: Path, stream: EditLogInputStream) -> None:
     if stream.is_in_progress or not earlier.exists():
         return
     if not _begins_with(folder / _name(stream), earlier):
-        raise TransferRefused(f"{earlier} already exists, with edits that the journal does not have")
+        raise TransferRefused(f"{earlier} contains edits that the journal does not have")
     earlier.unlink()
 
 

@@ -144,9 +144,9 @@ def _ended(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _with_doubt(record: LedgerRecord, settled: Collection[Fragment] = ()) -> LedgerRecord:
-    """Marks every copy in fragments that are no longer being written as possibly lacking entries: which entries the
-    copies lack was listed only in the lost records. Skips fragments that the metadata knew completely. A bookie that
-    heals checks its copy, and fetches missing entries."""
+    """Marks every copy in fragments that are no longer being written as possibly lacking entries, because only the lost
+    records listed which entries the copies lack. Skips fragments that the metadata knew completely. A bookie that heals
+    checks its copy, and fetches missing entries."""
     fragments = []
     for one, last in record.spans():
         if last is not None and last >= one.first_entry and one not in settled:
