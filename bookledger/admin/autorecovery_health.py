@@ -16,7 +16,7 @@ NOT_YET = "it has not checked the cluster yet"
 
 
 class AutorecoveryHealth:
-    """The health of an auditor, which need not exist yet: pass it to `has_started` once it has started."""
+    """The health of an auditor, which need not exist yet: `has_started` adds the auditor when it starts."""
 
     def __init__(self) -> None:
         self._registry = process_registry()

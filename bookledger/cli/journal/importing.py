@@ -57,7 +57,7 @@ def import_(
     take_over: bool,
     as_json: bool,
 ) -> None:
-    """Import the edits in DIRECTORY (a directory named `current`, or its parent) into JOURNAL.
+    """Import the edits in DIRECTORY, or in its subdirectory `current` if it has one, into JOURNAL.
 
     VERSION identifies the namespace; a journal that does not exist is formatted. Every file is verified before any
     of it is written. Edits that the journal already has are compared and not written again, so an import may be

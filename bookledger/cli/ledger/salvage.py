@@ -1,4 +1,5 @@
-"""`bookledger ledger salvage`: if a ledger cannot be recovered or read, copies its existing entries to a file."""
+"""`bookledger ledger salvage`: for a ledger that cannot be recovered or read, copies to a file the entries that live
+bookies hold."""
 
 from __future__ import annotations
 

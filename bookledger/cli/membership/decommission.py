@@ -149,8 +149,8 @@ def decommission(
 ) -> None:
     """Remove a bookie that will never come back: its data is copied from the other bookies at once.
 
-    The bookie's metadata is deleted once nothing refers to the bookie: by this command with --wait, otherwise when the
-    command is repeated.
+    The command also deletes the bookie's metadata, but only once nothing refers to the bookie: use --wait, or repeat
+    the command later.
 
     Examples:
         bookledger cluster decommission b1 --dry-run
