@@ -113,7 +113,7 @@ def test_a_bookie_that_came_back_is_not_forgotten_while_it_lives(tmp_path: Path)
         until(lambda: dead in living(meta))
         until(lambda: dead not in ensemble(meta))
         line = fails_with_last_line("cluster", "decommission", "--yes", meta, dead)
-        assert line.endswith("or keep it, with --cancel") and "it is alive: stop it" in line
+        assert line.endswith("or keep it with --cancel") and "it is alive: stop it" in line
         bookies[dead].kill()
         bookies[dead].start()  # its cookie is still there
         until(lambda: dead in living(meta))
