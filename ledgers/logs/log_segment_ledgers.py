@@ -12,6 +12,7 @@ from metadata.records.ledger_record import OWNER, SEGMENT, DigestType
 from metadata.records.logs import log_codec
 from metadata.records.logs.log_ledgers import LOG, SegmentOf
 from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.segment import Segment
 
 from ..cluster import Cluster
@@ -20,6 +21,7 @@ from ..reading.read_handle import ReadHandle
 from ..record_change import metadata_errors
 from ..writing.write_handle import WriteHandle
 from .record_batch import decode
+from .segment_holder import is_in_log
 
 log = logging.getLogger(__name__)
 
@@ -74,15 +76,19 @@ class LogSegmentLedgers:
         return await self.calls.open_ledger(segment.ledger_id, recovery=recovery, password=self.password)
 
     async def discard(self, handle: WriteHandle) -> None:
-        """Deletes a ledger to which no log refers and in which nothing was confirmed. If the ledger cannot be deleted,
-        leaves it for an audit to delete."""
+        """Deletes a ledger that the writer did not add to the log, and in which nothing was confirmed. If the ledger
+        cannot be deleted, leaves it for an audit to delete.
+
+        If older metadata was accepted in the meantime, the log refers to the ledger nevertheless (rule W8); in that
+        case, the ledger is kept. While a hold is in place, nothing is deleted, because the log may still get it.
+        """
         await handle.abandon()
         ledgers = self.cluster.ledgers
         try:
             with metadata_errors():
                 found = await ledgers.read(handle.ledger_id)
-                if found is not None:
-                    await ledgers.delete(found)
+                if found is not None and not await is_in_log(LogStore(self.cluster.store), found.record):
+                    await ledgers.delete(found, unless_held=True)
                     record_audit(Act.DELETE, who=self.cluster.who, ledger_id=handle.ledger_id)
         except LedgerError as error:
             line = "ledger %d, which no log needs, could not be deleted: %s"

@@ -19,6 +19,16 @@ async def check_is_in_no_log(cluster: Cluster, record: LedgerRecord) -> None:
         raise LedgerInLog(record.ledger_id, holder.name)
 
 
+async def is_in_log(logs: LogStore, record: LedgerRecord) -> bool:
+    """Returns whether the log for which this ledger was created has it as a segment. Raises MetadataError."""
+    said = segment_of(record.custom_metadata)
+    found = None if said is None else await logs.read(said.identity)
+    if said is None or found is None:
+        return False
+    segments = await segments_at(logs, found.record, said.first_position)
+    return any(one.ledger_id == record.ledger_id for one in segments)
+
+
 async def holder_of(logs: LogStore, record: LedgerRecord) -> LogRecord | None:
     """Returns the log that has this ledger as a segment or may still add it as one; None for any other ledger."""
     if SEGMENT not in record.custom_metadata:

@@ -81,10 +81,11 @@ class LedgerStore:
             mine, await settled_writes.replace(self.store, key, value, version, unless=unless)
         )
 
-    async def delete(self, found: VersionedRecord) -> None:
+    async def delete(self, found: VersionedRecord, *, unless_held: bool = False) -> None:
         """Replaces the record with a tombstone; bookies drop the ledger's entries later.
 
-        Raises VersionConflict if the record has changed since. The tombstone, which takes a few bytes, permits bookies
+        Raises VersionConflict if the record has changed since. With `unless_held`, raises MetadataRestored as `change`
+        does. The tombstone, which takes a few bytes, permits bookies
         to drop the ledger, and is kept until all have done so. Without it, a new ledger with that id would show the old
         ledger's entries. Also, a creation that was retried because an answer was lost could succeed again after the
         deletion.
@@ -94,7 +95,8 @@ class LedgerStore:
             await removals.add(self.store, was.ledger_id, was.cold)
         nonce = settled_writes.new_nonce()
         tombstone = ledger_codec.encode_tombstone(nonce, was.identity, is_of_log=was.is_of_log)
-        await settled_writes.replace(self.store, keys.ledger(was.ledger_id), tombstone, found.version)
+        key, unless = keys.ledger(was.ledger_id), keys.RESTORED if unless_held else None
+        await settled_writes.replace(self.store, key, tombstone, found.version, unless=unless)
 
     async def tombstone(self, ledger_id: int) -> Tombstone | None:
         """Reads a deleted ledger's tombstone; returns None if the ledger exists, or if the store has no key for this

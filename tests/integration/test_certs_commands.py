@@ -104,7 +104,9 @@ def test_what_cannot_be_issued_is_refused_and_nothing_is_changed(authority: Path
     assert "ASCII" in refused("issue", "client:ä", mine, *by)
     assert "ASCII" in refused("issue", "client:a", mine, *by, "--host=ä")
     assert not mine.exists()
-    assert "contains no usable certificate authority" in refused("issue", "client:a", mine, "--authority", tmp_path)
+    assert "contains no usable certificate authority" in refused(
+        "issue", "client:a", mine, "--authority", tmp_path
+    )
     made("issue", "client:a", mine, *by)
     before = (mine / "cert.pem").read_bytes()
     assert "already contains a certificate" in refused("issue", "client:a", mine, *by)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from ledgers.logs.log import Log
 from ledgers.logs.segment_pages import turn_page
 from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.recovering.ledger_deletion import delete
+from metadata.backup import hold
 from metadata.errors import VersionConflict
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
@@ -19,6 +21,7 @@ from metadata.records.logs.segment import Segment
 from metadata.records.logs.segment_deletion import UnneededSegments
 from metadata.version import Version
 from tests.support.aio import until_true
+from tests.support.present import there
 
 
 async def payloads(log: Log) -> list[bytes]:
@@ -249,3 +252,29 @@ async def test_segments_of_a_page_that_was_turned_twice_are_listed_once(log: Log
     await turn_page(log._chain, chain[:3])
     assert await segments(log) == list(chain)
     assert await payloads(log) == [b"a", b"b", b"c", b"d"]
+
+
+async def test_a_ledger_that_a_writer_made_ahead_is_kept_if_older_metadata_gives_it_to_the_log(
+    client: LedgerClient,
+) -> None:
+    """W8: whoever accepts older metadata adds every ledger of the log that bookies have entries of."""
+    log = await client.create_log("orders")
+    writer = await log.writer()
+    ledgers = writer._ledgers
+    logs, made_ahead = LogStore(ledgers.cluster.store), await ledgers.create(log.record, 5)
+
+    async def is_kept() -> bool:
+        await ledgers.discard(made_ahead)
+        return await ledgers.cluster.ledgers.read(made_ahead.ledger_id) is not None
+
+    await hold.begin(logs.store, backup_ms=1, now_ms=1)
+    assert await is_kept(), "the log may still get it"
+    await hold.accept(logs.store)
+    found = there(await logs.read(log.record.identity))
+    (last,) = found.record.segments
+    given = replace(found.record, segments=(replace(last, ledger_id=made_ahead.ledger_id),))
+    changed = await logs.change(given, found.version)
+    assert await is_kept()
+    await logs.change(found.record, changed.version)
+    assert not await is_kept()
+    await writer.abandon()
