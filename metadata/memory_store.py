@@ -97,9 +97,11 @@ class MemoryData:
                 raise KeyExists(unless)
             return self._put(key, value, self._at_version(key, version).lease_id)
 
-    def delete(self, key: str, version: Version, now: float) -> None:
+    def delete(self, key: str, version: Version, now: float, unless: str | None = None) -> None:
         with self._lock:
             self._expire(now)
+            if unless in self._entries:
+                raise KeyExists(unless)
             self._at_version(key, version)
             self._drop(key)
 
@@ -247,8 +249,8 @@ class MemoryStore:
         check_value(key, value)
         return self._data.replace(key, value, version, self._now(), unless)
 
-    async def delete(self, key: str, version: Version) -> None:
-        self._data.delete(key, version, self._now())
+    async def delete(self, key: str, version: Version, *, unless: str | None = None) -> None:
+        self._data.delete(key, version, self._now(), unless)
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
         assert 1 <= limit <= PAGE_KEYS_MAX

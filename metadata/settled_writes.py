@@ -168,11 +168,13 @@ async def delete(store: MetadataStore, key: str) -> bool:
     return (await change(store, key, lambda _: None, _as_it_is, bytes)).before is not None
 
 
-async def delete_unless_changed(store: MetadataStore, key: str, version: Version) -> bool:
-    """Deletes the key if it is still at this version; returns False if another client changed it first. Raises
-    MetadataError."""
+async def delete_unless_changed(
+    store: MetadataStore, key: str, version: Version, *, unless: str | None = None
+) -> bool:
+    """Deletes the key if it is still at this version; returns False if another client changed it first, or if the key
+    `unless` exists. Raises MetadataError."""
     try:
-        await store.delete(key, version)
+        await store.delete(key, version, unless=unless)
     except KeyConflict:
         return False
     return True

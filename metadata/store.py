@@ -155,8 +155,9 @@ class MetadataStore(Protocol):
         """
         ...
 
-    async def delete(self, key: str, version: Version) -> None:
-        """Deletes the key if it is at `version`. Raises VersionConflict, NoSuchKey."""
+    async def delete(self, key: str, version: Version, *, unless: str | None = None) -> None:
+        """Deletes the key if it is at `version`. If the key `unless` exists, nothing is deleted and KeyExists contains
+        that key. Raises VersionConflict, NoSuchKey."""
         ...
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:

@@ -76,8 +76,8 @@ class CountingStore:
     ) -> Version:
         return await self._counted("replace", self._store.replace(key, value, version, unless=unless))
 
-    async def delete(self, key: str, version: Version) -> None:
-        await self._counted("delete", self._store.delete(key, version))
+    async def delete(self, key: str, version: Version, *, unless: str | None = None) -> None:
+        await self._counted("delete", self._store.delete(key, version, unless=unless))
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
         return await self._counted("list_page", self._store.list_page(prefix, after=after, limit=limit))

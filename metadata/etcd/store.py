@@ -153,9 +153,9 @@ class EtcdStore:
         put = pb.PutRequest(key=self._to_etcd(key), value=value, ignore_lease=True)
         return Version(await self._change_at(key, version, pb.RequestOp(request_put=put), unless), value)
 
-    async def delete(self, key: str, version: Version) -> None:
+    async def delete(self, key: str, version: Version, *, unless: str | None = None) -> None:
         deletion = pb.DeleteRangeRequest(key=self._to_etcd(key))
-        await self._change_at(key, version, pb.RequestOp(request_delete_range=deletion))
+        await self._change_at(key, version, pb.RequestOp(request_delete_range=deletion), unless)
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
         assert 1 <= limit <= PAGE_KEYS_MAX

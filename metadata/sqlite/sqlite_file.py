@@ -121,8 +121,10 @@ class SqliteFile:
 
         return self._write(work)
 
-    def delete(self, key: str, version: Version) -> None:
+    def delete(self, key: str, version: Version, unless: str | None = None) -> None:
         def work(db: sqlite3.Connection) -> None:
+            if unless is not None and _version(db, unless) is not None:
+                raise KeyExists(unless)
             _check_version(db, key, version)
             self._drop(db, key)
 

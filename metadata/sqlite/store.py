@@ -151,8 +151,8 @@ class SqliteStore:
         check_value(key, value)
         return await self._write(partial(self._file.replace, key, value, version, unless))
 
-    async def delete(self, key: str, version: Version) -> None:
-        await self._write(partial(self._file.delete, key, version))
+    async def delete(self, key: str, version: Version, *, unless: str | None = None) -> None:
+        await self._write(partial(self._file.delete, key, version, unless))
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
         assert 1 <= limit <= PAGE_KEYS_MAX

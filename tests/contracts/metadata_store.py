@@ -258,6 +258,16 @@ class MetadataStoreContract(ABC):
                 await store.delete("a", wrong)
         assert await store.get("a") == Versioned("a", b"two", second)
 
+    async def test_a_key_is_not_deleted_while_another_one_bars_it(self, store: MetadataStore) -> None:
+        version, barring = await store.create("a", b"one"), await store.create("bar", b"")
+        with pytest.raises(KeyExists) as refused:
+            await store.delete("a", version, unless="bar")
+        assert refused.value.key == "bar"
+        assert await store.get("a") == Versioned("a", b"one", version)
+        await store.delete("bar", barring)
+        await store.delete("a", version, unless="bar")
+        assert await store.get("a") is None
+
     async def test_deleting_a_missing_key_is_refused(self, store: MetadataStore) -> None:
         for version in (Version(1), NO_VERSION):
             with pytest.raises(NoSuchKey):

@@ -67,9 +67,9 @@ class Counting(MemoryStore):
         self._count("write", len(key) + len(value))
         return await super().replace(key, value, version, **more)
 
-    async def delete(self, key: str, version: Version) -> None:
+    async def delete(self, key: str, version: Version, **more: Any) -> None:
         self._count("write", len(key))
-        await super().delete(key, version)
+        await super().delete(key, version, **more)
 
     async def keep_lease(self, lease: Lease) -> None:
         self._count("lease", 8)

@@ -243,8 +243,8 @@ async def test_a_bookie_that_woke_up_beside_a_restoring_hinders_none() -> None:
     class WokeUp(MemoryStore):
         has_woken = False
 
-        async def delete(self, key: str, version: Version) -> None:
-            await super().delete(key, version)
+        async def delete(self, key: str, version: Version, *, unless: str | None = None) -> None:
+            await super().delete(key, version, unless=unless)
             if not self.has_woken:
                 self.has_woken = True
                 found = there(await self.get(keys.RESTORED))

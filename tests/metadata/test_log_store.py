@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from metadata import keys
+from metadata.backup import hold
 from metadata.errors import MetadataRestored, VersionConflict
 from metadata.records.logs.log_record import LogRecord
-from metadata.records.logs.log_store import LogStore
+from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.segment import Segment
 from metadata.store import MetadataStore
 from tests.support.faulty_store import FaultyStore
@@ -44,6 +46,28 @@ async def test_a_name_leads_to_one_log_and_is_free_again_when_that_is_deleted(lo
     await logs.change(second.record.given_up(), second.version)
     await logs.take_name("orders", B)
     assert await logs.named("orders") is None
+
+
+async def test_a_name_is_not_taken_from_a_log_while_the_metadata_may_be_an_older_copy_in_which_it_has_it(
+    logs: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that renames a log has read that it has the new name, and then the store goes back."""
+    made, read = await logs.create(LOG), LogStore.read
+    await logs.give_name("orders", A)
+    await logs.change(made.record.to_be_named("sales").named(), made.version)
+
+    async def before_it_goes_back(self: LogStore, identity: bytes) -> VersionedLog | None:
+        found = await read(self, identity)
+        await hold.begin(self.store, backup_ms=1, now_ms=1)
+        return found
+
+    monkeypatch.setattr(LogStore, "read", before_it_goes_back)
+    await logs.take_name("orders", A)
+    assert await logs.store.get(keys.log_name("orders")) is not None
+    await hold.accept(logs.store)
+    monkeypatch.undo()
+    await logs.take_name("orders", A)
+    assert await logs.store.get(keys.log_name("orders")) is None
 
 
 async def test_a_log_has_its_old_name_until_its_record_says_the_new_one(logs: LogStore) -> None:

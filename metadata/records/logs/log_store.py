@@ -103,7 +103,8 @@ class LogStore:
 
     async def take_name(self, name: str, identity: bytes) -> None:
         """Deletes the key of a name that has become free. Keeps the key if it now leads to another log, or if the log
-        has taken the name again."""
+        has taken the name again; also while a hold is in place, because in an older copy of the metadata the log may
+        still have the name. A key that is left over does no harm: the log's record does not confirm it."""
         found = await self.store.get(keys.log_name(name))
         leads_there = found is not None and log_codec.decode_name(found.key, found.value) == identity
         log = await self.read(identity)
@@ -111,7 +112,9 @@ class LogStore:
             log is not None and not log.record.deleted and name in (log.record.name, log.record.next_name)
         )
         if found is not None and leads_there and not has_it:
-            await settled_writes.delete_unless_changed(self.store, found.key, found.version)
+            await settled_writes.delete_unless_changed(
+                self.store, found.key, found.version, unless=keys.RESTORED
+            )
 
     async def by_name(self) -> AsyncIterator[VersionedLog]:
         """Yields all logs that have a name and are not deleted, sorted by name. A listing that fails part-way raises an

@@ -99,8 +99,8 @@ class VirtualMetadata:
         lease = self._leases[client] = self.data.grant(ttl_seconds, self.site.world.now)
         return lease
 
-    def remove(self, key: str, version: Version) -> None:
-        self.data.delete(key, version, self.site.world.now)
+    def remove(self, key: str, version: Version, unless: str | None = None) -> None:
+        self.data.delete(key, version, self.site.world.now, unless)
         self.watch.removed(key)
 
 
@@ -133,8 +133,8 @@ class VirtualStore:
         swap = lambda: self._data.replace(key, value, version, self._now, unless)  # noqa: E731
         return await self._call("replace", lambda: self._server.put(key, value, swap), writes=True)
 
-    async def delete(self, key: str, version: Version) -> None:
-        await self._call("delete", lambda: self._server.remove(key, version), writes=True)
+    async def delete(self, key: str, version: Version, *, unless: str | None = None) -> None:
+        await self._call("delete", lambda: self._server.remove(key, version, unless), writes=True)
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
         shorter = limit if prefix.startswith(keys.CANDIDATES) else min(limit, LISTED_MAX)
